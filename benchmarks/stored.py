@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from condviz.analysis import reference
-from condviz.analysis.errors import stored
+from condviz.analysis.errors import findings
 from condviz.cli.options import load_asked
 from condviz.data.files import write_text
 from condviz.evaluation.dataset import corpus_dataset
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "reference":
         path, key, digest = reference.SCORES, "pairs", reference.pairs_digest()
     else:
-        dataset = corpus_dataset(stored.CORPUS, stored.PART)
-        path, key, digest = stored.FILE, "rows", dataset.digest
+        dataset = corpus_dataset("scenes", "test")
+        path, key, digest = findings.STORED_SCORES, "rows", dataset.digest
 
     def score(model: ConditionalScorer) -> list[float] | str:
         if options.what == "reference":

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import gradio as gr
+import pytest
 
+from condviz.errors import CondvizError
 from condviz.ui.page import Page, Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 
@@ -21,3 +23,11 @@ def build_view(build: Callable[[Page], Any] | Tab, pool: ModelPool) -> Any:
 def last(steps: Iterable[dict]) -> dict:
     """Return what a run has left on the page: all of its updates, later ones over earlier ones."""
     return {part: update for step in steps for part, update in step.items()}
+
+
+def last_before_error(steps: Iterable[dict]) -> dict:
+    """Return what a run that fails, as it must, has left on the page."""
+    shown: dict = {}
+    with pytest.raises(CondvizError):
+        shown.update(item for step in steps for item in step.items())
+    return shown

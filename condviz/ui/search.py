@@ -211,13 +211,12 @@ class SearchTab:
     def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Search under each condition, then look for the words that carry each hit."""
         *filters, k, shown = fields
-        chosen = lines(conditions) or ("",)
-        if len(chosen) > MAX_CONDITIONS:
-            raise DataError(
-                f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
-            )
         before = _picture(shown) if shown else render("search/empty.html")
         yield {self.result: dimmed(before), self.stop: gr.update(visible=True)}
+        chosen = lines(conditions) or ("",)
+        if len(chosen) > MAX_CONDITIONS:
+            told = f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
+            raise DataError(told)
         options = {"k": int(k), **self.filters.check(filters)}
         work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, chosen, options)
         for done, total in work.steps():

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import stored as command
 from condviz.analysis import reference
-from condviz.analysis.errors import stored
+from condviz.analysis.errors import findings
 from tests.analysis.errors.toy import toy_dataset
 from tests.stand_ins import LengthModel
 
@@ -32,7 +32,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def load_asked(options: object) -> Iterator[tuple[str, Weighted]]:
         return ((name, Weighted(name)) for name in options.model or ("a", "b"))
 
-    monkeypatch.setattr(stored, "FILE", tmp_path / "scores.json")
+    monkeypatch.setattr(findings, "STORED_SCORES", tmp_path / "scores.json")
     monkeypatch.setattr(reference, "SCORES", tmp_path / "reference.json")
     monkeypatch.setattr(command, "corpus_dataset", lambda corpus, part: toy_dataset(12))
     monkeypatch.setattr(command, "load_asked", load_asked)
@@ -40,10 +40,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scores_come_back_exactly(file: Path) -> None:
-    assert stored.read_stored(toy_dataset(12)) == {}
+    assert findings.read_stored(toy_dataset(12)) == {}
     command.main(["errors"])
     data = toy_dataset(12)
-    found = stored.read_stored(data)
+    found = findings.read_stored(data)
     assert list(found) == ["a", "b"]
     assert found["b"].weights == "weights of b"
     np.testing.assert_array_equal(found["a"].scores, Weighted("a").score(*data.texts()))
@@ -51,13 +51,13 @@ def test_scores_come_back_exactly(file: Path) -> None:
 
 def test_other_rows_get_no_scores(file: Path) -> None:
     command.main(["errors"])
-    assert stored.read_stored(toy_dataset(13)) == {}
+    assert findings.read_stored(toy_dataset(13)) == {}
 
 
 def test_one_model_can_be_added(file: Path) -> None:
     command.main(["errors"])
     command.main(["errors", "--model", "c"])
-    assert list(stored.read_stored(toy_dataset(12))) == ["a", "b", "c"]
+    assert list(findings.read_stored(toy_dataset(12))) == ["a", "b", "c"]
     assert len(json.loads(file.read_text())["models"]["c"]["scores"]) == 4 * 24 * 4 // 3
 
 

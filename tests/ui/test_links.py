@@ -15,10 +15,11 @@ from condviz.errors import CondvizError, DataError
 from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.ui.links import LinksTab, _link
+from condviz.ui.markup import dimmed
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.kg_toy import write_graph
-from tests.pages import build_view
+from tests.pages import build_view, last, last_before_error
 from tests.tiny import tiny_backbone
 
 
@@ -36,15 +37,7 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
 
 def upload(tab: LinksTab, tmp_path: Path) -> tuple[str, dict]:
     folder = write_graph(tmp_path / "mine")
-    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], "", "", "", None), tab)
-
-
-def merge(steps: Any, tab: LinksTab) -> dict:
-    """Collect what the steps of a handler leave in each component."""
-    shown: dict = {}
-    for step in steps:
-        shown |= step
-    return shown
+    return last(tab.read_upload([str(path) for path in sorted(folder.iterdir())], "", "", "", None))
 
 
 def event(**data: str) -> SimpleNamespace:
@@ -59,13 +52,13 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
     assert isinstance(profile, LinkProfile)
     assert profile.answers[0].known
     assert not list((tmp_path / "cache").rglob("*"))  # nothing of a visitor's graph is written
-    asked = merge(tab.click(event(relation="_in", direction="head"), "cat", profile.model.name, key, None), tab)
+    asked = last(tab.click(event(relation="_in", direction="head"), "cat", profile.model.name, key, None))
     first = asked[tab.shown].answers[0]
     assert (first.relation, first.direction) == ("_in", "head")
     query = _link(asked[tab.shown], asked[tab.asked])
     where, values = read_link(query)
     assert where == "links"
-    again = merge(tab.open_link(values, None), tab)
+    again = last(tab.open_link(values, None))
     assert again[tab.shown].answers[0] == first
     assert ("Your graph", key) in again[tab.graph].choices  # else a new page could not ask about it again
 
@@ -73,19 +66,19 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
 def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
     path = tmp_path / "capitals.tsv"
     path.write_text("Rome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\nItaly\tlanguage\tItalian\n", encoding="utf-8")
-    done = merge(tab.read_upload([str(path)], "", "", "", None), tab)
+    done = last(tab.read_upload([str(path)], "", "", "", None))
     assert done[tab.shown].entity == "Rome"
-    asked = merge(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None), tab)
+    asked = last(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None))
     assert (asked[tab.shown].entity, asked[tab.shown].answers[0].answers[0].name) == ("Italy", "Rome")
 
 
 def test_a_first_row_of_a_graph_in_doubt_is_told_and_can_be_changed(tab: LinksTab, tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     path.write_text("thing\trelation\tother\nRome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\n", encoding="utf-8")
-    done = merge(tab.read_upload([str(path)], "", "", "", None), tab)
+    done = last(tab.read_upload([str(path)], "", "", "", None))
     assert "was taken as a row" in done[tab.upload_notice]
     assert "3 triples" in done[tab.upload_notice]
-    done = merge(tab.read_upload([str(path)], "names", "", "", None), tab)
+    done = last(tab.read_upload([str(path)], "names", "", "", None))
     assert "2 triples" in done[tab.upload_notice]
     assert "was taken" not in done[tab.upload_notice]
 
@@ -96,21 +89,21 @@ def test_a_graph_of_another_program_is_read_as_its_visitor_says_and_bad_rows_are
     path = tmp_path / "export.csv"
     path.write_bytes("Rome;capital of;Italy\nParis;capital of\nKyoto|b;in;Japan\nGenève;in;Suisse\n".encode("cp1252"))
     with pytest.raises(DataError, match="set its encoding"):
-        merge(tab.read_upload([str(path)], "", "", "", None), tab)
-    done = merge(tab.read_upload([str(path)], "", "", "cp1252", None), tab)
+        last(tab.read_upload([str(path)], "", "", "", None))
+    done = last(tab.read_upload([str(path)], "", "", "cp1252", None))
     assert "3 triples of 6 entities" in done[tab.upload_notice]
     assert "line 2 has 2 of 3 to 4 columns" in done[tab.upload_notice]
     assert all(cell in done[tab.first_rows] for cell in ("Rome", "Kyoto|b", "Genève"))
     assert "Paris;capital of" not in done[tab.first_rows]
     assert "export.csv,2,2," in Path(done[tab.left_out]["value"]).read_text()
     with pytest.raises(DataError, match=r"export\.csv has no rows.*line 1 has 1 of 3 to 4 columns"):
-        merge(tab.read_upload([str(path)], "", "|", "cp1252", None), tab)
+        last(tab.read_upload([str(path)], "", "|", "cp1252", None))
 
 
 def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
     key = upload(tab, tmp_path)[tab.graph].value
     model = registry.link_models("everyday")[0]
-    done = merge(tab.ask("<b>happy dogs</b>", model, key, None), tab)
+    done = last(tab.ask("<b>happy dogs</b>", model, key, None))
     assert "<b>happy" not in done[tab.result]
     assert done[tab.shown].entity == "<b>happy dogs</b>"
     for section in (tab.show_questions, tab.show_change, tab.show_quality):
@@ -128,14 +121,25 @@ def test_the_menu_offers_models_that_have_come_since(tab: LinksTab) -> None:
     assert [name for _, name in after if (_, name) not in before] == ["hyper-cl"]
 
 
+@pytest.mark.parametrize(
+    ("entity", "model", "graph"), [(" ", "", ""), ("How old is a cow?", "", ""), ("", "nobody", ""), ("", "", "gone")]
+)
+def test_an_error_leaves_the_answers_dimmed(tab: LinksTab, entity: str, model: str, graph: str) -> None:
+    known = registry.link_models("everyday")[0]
+    found = last(tab.ask("bee", known, "everyday", None))[tab.shown]
+    left = last_before_error(tab.ask(entity or "bee", model or known, graph or "everyday", found))
+    assert left[tab.result] == dimmed(tab._picture(found))
+    assert tab.shown not in left, "what was answered before can still be handed out"
+
+
 def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
     model = registry.link_models("everyday")[0]
     with pytest.raises(DataError, match="No entity"):
-        merge(tab.ask("  ", model, "everyday", None), tab)
+        last(tab.ask("  ", model, "everyday", None))
     with pytest.raises(DataError, match="is not here"):
-        merge(tab.ask("bee", model, "upload-gone", None), tab)
+        last(tab.ask("bee", model, "upload-gone", None))
     with pytest.raises(CondvizError, match="nobody"):
-        merge(tab.ask("bee", "nobody", "everyday", None), tab)
+        last(tab.ask("bee", "nobody", "everyday", None))
     part = write_graph(tmp_path / "part")
     with pytest.raises(
         DataError, match=r"Missing: relations, triples; received: entities\.tsv\. Choose one table of triples"
@@ -144,7 +148,7 @@ def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"Missing: relations; received: entities.tsv, triples.tsv"):
         kg_formats.read_files([part / "entities.tsv", part / "triples.tsv"])
     with pytest.raises(DataError, match=r"'How old is a cow\?' is a question .* Name a thing, for instance"):
-        merge(tab.ask("How old is a cow?", model, "everyday", None), tab)
+        last(tab.ask("How old is a cow?", model, "everyday", None))
     with pytest.raises(DataError, match="Nothing has been asked"):
         tab.show_change(None)
     with pytest.raises(DataError, match="no graph"):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +21,11 @@ from condviz.plots import search as plots
 from condviz.store import demo
 from condviz.ui import search as view
 from condviz.ui.imports import Reading
+from condviz.ui.markup import dimmed
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import HITS, OWN_STORE, TRIES, Searches, SearchTab
 from condviz.ui.state import read_link
-from tests.pages import build_view
+from tests.pages import build_view, last, last_before_error
 from tests.tiny import SENTENCES, tiny_backbone
 
 FORM = (SENTENCES[0], "the sport\nthe mood", "scenes", "hyper-cl", "", "", 3)
@@ -53,19 +53,12 @@ def two_models(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> SearchTab:
     return tab
 
 
-def merge(steps: Any) -> dict:
-    shown: dict = {}
-    for step in steps:
-        shown |= step
-    return shown
-
-
 def grouped(tab: SearchTab) -> Callable[[Searches | None], Iterator[dict]]:
     return lambda found: tab.show_groups(found, "kmeans", 3)
 
 
 def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> None:
-    done = merge(tab.search(*FORM, None))
+    done = last(tab.search(*FORM, None))
     found = done[tab.shown]
     assert [result.condition for result in found.results] == ["the sport", "the mood"]
     assert [len(result.hits) for result in found.results] == [3, 3]
@@ -73,7 +66,7 @@ def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> Non
     assert str(plots.to_html(found)) in found._repr_html_()  # a notebook shows what the page does
     where, values = read_link(found.link)
     assert where == "search"
-    again = merge(tab.open_link(values, None))
+    again = last(tab.open_link(values, None))
     assert again[tab.query] == FORM[0]
     assert again[tab.shown].to_dict() == found.to_dict()
 
@@ -88,7 +81,7 @@ def test_hits_show_their_words_and_lead_to_other_tabs(tab: SearchTab) -> None:
 
 
 def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
-    done = merge(tab.search(FORM[0], "", "scenes", "hyper-cl", "dog", 'domain == "x"', 9, None))
+    done = last(tab.search(FORM[0], "", "scenes", "hyper-cl", "dog", 'domain == "x"', 9, None))
     assert [hit.text for hit in done[tab.shown].results[0].hits] == ["a <b>bold</b> dog"]
     assert "&lt;b&gt;bold" in done[tab.result]
     assert "<b>bold" not in done[tab.result]
@@ -96,20 +89,31 @@ def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
 
 def test_bad_input_is_told(tab: SearchTab) -> None:
     with pytest.raises(DataError, match="fit side by side"):
-        merge(tab.search(FORM[0], "a\nb\nc\nd", *FORM[2:], None))
+        last(tab.search(FORM[0], "a\nb\nc\nd", *FORM[2:], None))
     with pytest.raises(DataError, match="query is empty"):
-        merge(tab.search(" ", *FORM[1:], None))
+        last(tab.search(" ", *FORM[1:], None))
     with pytest.raises(DataError, match="not here any more"):
-        merge(tab.search(*FORM[:2], "upload-9", *FORM[3:], None))
+        last(tab.search(*FORM[:2], "upload-9", *FORM[3:], None))
     for needs_a_result in (grouped(tab), tab.show_crossing, tab.show_twins, tab.show_sorting):
         with pytest.raises(DataError, match="Press Search first"):
-            merge(needs_a_result(None))
+            last(needs_a_result(None))
+
+
+@pytest.mark.parametrize(
+    ("query", "conditions", "corpus"), [(" ", "", ""), ("", "a\nb\nc\nd", ""), ("", "", "upload-9")]
+)
+def test_an_error_leaves_the_result_dimmed(tab: SearchTab, query: str, conditions: str, corpus: str) -> None:
+    found = last(tab.search(*FORM, None))[tab.shown]
+    asked = (query or FORM[0], conditions or FORM[1], corpus or FORM[2], *FORM[3:])
+    left = last_before_error(tab.search(*asked, found))
+    assert left[tab.result] == dimmed(view._picture(found))
+    assert tab.shown not in left, "what was found before can still be handed out"
 
 
 def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.csv"
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
-    done = merge(tab.upload(str(file), None, *FORM, None))
+    done = last(tab.upload(str(file), None, *FORM, None))
     found = done[tab.shown]
     assert {tab.notice, tab.stop}.isdisjoint(done)  # the event has those of its own section
     assert tab.own_stop in done
@@ -121,18 +125,18 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     assert f"{OWN_STORE!r}" in script
     values = read_link(found.link)[1]
     with pytest.raises(DataError, match="own texts"):
-        merge(tab.open_link(values, None))
+        last(tab.open_link(values, None))
     with pytest.raises(DataError, match="No file"):
-        merge(tab.upload(None, None, *FORM, None))
+        last(tab.upload(None, None, *FORM, None))
     monkeypatch.setenv("SPACE_ID", "someone/space")
     with pytest.raises(DataError, match="shared server"):
-        merge(tab.upload(str(file), None, *FORM, None))
+        last(tab.upload(str(file), None, *FORM, None))
 
 
 def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
-    found = merge(tab.upload(str(file), None, *FORM[:5], "stars >= 2", 3, None))[tab.shown]
+    found = last(tab.upload(str(file), None, *FORM[:5], "stars >= 2", 3, None))[tab.shown]
     assert {hit.cells["stars"] for hit in found.results[0].hits} <= {2, 3}
     assert read_link(found.link)[1]["where"] == ["stars >= 2"]
 
@@ -141,12 +145,12 @@ def test_another_column_of_the_same_file_does_not_take_the_place_of_the_first(ta
     file = tmp_path / "a.csv"
     file.write_text("first,second\n" + "".join(f"{text},another {text}\n" for text in SENTENCES))
     columns = [Reading(str(file), columns=(("text", name),)) for name in ["first", "second"] * 6]
-    keys = [merge(tab.upload(str(file), column, *FORM, None))[tab.corpus].value for column in columns]
+    keys = [last(tab.upload(str(file), column, *FORM, None))[tab.corpus].value for column in columns]
     assert len(set(keys)) == len(columns)
 
 
 def test_a_link_keeps_the_number_of_hits_that_was_asked_for(tab: SearchTab) -> None:
-    found = merge(tab.search(*FORM[:4], "bold", "", 3, None))[tab.shown]
+    found = last(tab.search(*FORM[:4], "bold", "", 3, None))[tab.shown]
     assert len(found.results[0].hits) == 1
     assert read_link(found.link)[1]["k"] == ["3"]
 
@@ -160,7 +164,7 @@ def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
     monkeypatch.setattr(tab.pool, "_load", lambda name: trained if name == "my-model" else load(name))
     monkeypatch.setattr(registry, "describe", lambda name: trained.info)
     tab.pool.add("my-model")
-    found = merge(tab.search(*FORM[:3], "my-model", *FORM[4:], None))[tab.shown]
+    found = last(tab.search(*FORM[:3], "my-model", *FORM[4:], None))[tab.shown]
     assert found.results[0].model.name == "my-model"
     assert "my-model" in replace(found, corpus="upload-1").script(tab._names("my-model")[-1])
 
@@ -181,20 +185,20 @@ def test_a_file_shows_its_first_rows_and_how_long_a_search_takes(two_models: Sea
     assert "2 conditions" in shown[-1]
     nothing = Reading(str(file), columns=(("text", "nothing"),))
     with pytest.raises(DataError, match="no column 'nothing'"):
-        merge(tab.estimate(str(file), nothing, *FORM[:2], "bi-encoder"))
+        last(tab.estimate(str(file), nothing, *FORM[:2], "bi-encoder"))
 
 
 def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
-    found = merge(tab.search(*FORM, None))[tab.shown]
-    done = merge(grouped(tab)(found))
+    found = last(tab.search(*FORM, None))[tab.shown]
+    done = last(grouped(tab)(found))
     assert "groups" in done[tab.grouped]
     drawn = json.loads(done[tab.group_map]["figure"])["data"]
     assert sum(len(trace["ids"]) for trace in drawn) == 6
-    assert "no group" in merge(tab.show_groups(found, "hdbscan", 8))[tab.grouped]
-    crossed = merge(tab.show_crossing(found))
+    assert "no group" in last(tab.show_groups(found, "hdbscan", 8))[tab.grouped]
+    crossed = last(tab.show_crossing(found))
     assert "the mood" in crossed[tab.crossing]
     assert sum(json.loads(crossed[tab.flows]["figure"])["data"][0]["counts"]) == 6
-    assert "Alike under" in merge(tab.show_twins(found))[tab.pairs]
+    assert "Alike under" in last(tab.show_twins(found))[tab.pairs]
     assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)
     assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}
@@ -202,20 +206,20 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
 
 def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTab) -> None:
     tab, form = two_models, (*FORM[:3], "bi-encoder", *FORM[4:])
-    done = merge(tab.search(*form, None))
+    done = last(tab.search(*form, None))
     found = done[tab.shown]
     assert (found.results[0].model.name, found.results[0].read) == ("bi-encoder", 6)
     assert "stored vectors" in done[tab.result]
     asked = []
     steps = tab._run(tab.groups, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 1, "")
-    merge(steps)
-    merge(tab._run(tab.groups, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
+    last(steps)
+    last(tab._run(tab.groups, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
     assert [model.info.name for _, model in asked] == ["bi-encoder", "hyper-cl"]
     assert {corpus.identity.model for corpus, _ in asked} == {"hyper-cl"}
 
 
 def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
-    [found, _] = merge(tab.search(*FORM, None))[tab.shown].results
+    [found, _] = last(tab.search(*FORM, None))[tab.shown].results
     hits = tuple(replace(hit, good=False) for hit in found.hits)
     assert "None is close" in plots.headline([replace(found, hits=hits)])
     assert "None is close" not in plots.headline([replace(found, hits=(replace(hits[0], good=True),))])
@@ -230,15 +234,15 @@ def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
 
 
 def test_an_example_fills_the_whole_form_and_is_searched_as_it_says(tab: SearchTab) -> None:
-    done = merge(tab.example(SimpleNamespace(id="0"), "hyper-cl", None))
+    done = last(tab.example(SimpleNamespace(id="0"), "hyper-cl", None))
     assert (done[tab.query], done[tab.filters.components["contains"]], done[tab.k]) == (TRIES[0][0], "", HITS)
     assert done[tab.shown].k == HITS
     with pytest.raises(DataError, match="does not exist"):
-        merge(tab.example(SimpleNamespace(id="²"), "hyper-cl", None))
+        last(tab.example(SimpleNamespace(id="²"), "hyper-cl", None))
 
 
 def test_searches_and_other_kinds_of_results_have_pictures(tab: SearchTab) -> None:
-    found = merge(tab.search(*FORM, None))[tab.shown]
+    found = last(tab.search(*FORM, None))[tab.shown]
     assert SENTENCES[0] in found._repr_html_()
 
     class Mine(Hits):
@@ -248,7 +252,7 @@ def test_searches_and_other_kinds_of_results_have_pictures(tab: SearchTab) -> No
 
 
 def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = merge(tab.search(*FORM, None))[tab.shown]
+    found = last(tab.search(*FORM, None))[tab.shown]
     asked: list[dict] = []
 
     def search(**options: object) -> object:
