@@ -334,28 +334,21 @@ class Attribution(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/attribution` endpoint."""
-        texts = zip((self.words1, self.words2), (self.effects1, self.effects2), strict=True)
-        return {
-            "model": self.model,
-            "condition": self.condition,
-            "score": self.score,
-            **{
-                f"words{number}": [
-                    {"text": word.text, "start": word.start, "end": word.end, "effect": float(effect)}
-                    for word, effect in zip(words, effects, strict=True)
-                ]
-                for number, (words, effects) in enumerate(texts, start=1)
-            },
-        }
+        words: dict[str, list] = {"words1": [], "words2": []}
+        for number, *row in self._rows():
+            words[f"words{number}"].append(dict(zip(("text", "start", "end", "effect"), row, strict=True)))
+        return {"model": self.model, "condition": self.condition, "score": self.score, **words}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per word: sentence (1 or 2), word, start, end, effect."""
-        rows = [
+        return table(self._rows(), columns=["sentence", "word", "start", "end", "effect"])
+
+    def _rows(self) -> list[tuple[int, str, int, int, float]]:
+        return [
             (number, word.text, word.start, word.end, float(effect))
             for number, words, effects in ((1, self.words1, self.effects1), (2, self.words2, self.effects2))
             for word, effect in zip(words, effects, strict=True)
         ]
-        return table(rows, columns=["sentence", "word", "start", "end", "effect"])
 
     def strongest(self, count: int = 3, *, sentences: Sequence[int] = (1, 2), apart: bool = False) -> list[str]:
         """Return the words of `sentences`, in lower case, that raise the score most, or lower it with `apart`.

@@ -72,23 +72,17 @@ class Neighbourhoods:
     def __init__(self, triples: Tensor | np.ndarray, *, num_entities: int, hops: int) -> None:
         from scipy.sparse import csr_array
 
-        self.num_entities, self.hops = num_entities, hops
         rows = np.asarray(triples)
+        self.hops = hops
         ends = np.concatenate([rows[:, [0, 2]], rows[:, [2, 0]]])
-        graph = csr_array((np.ones(len(ends), dtype=bool), (ends[:, 0], ends[:, 1])), shape=(num_entities,) * 2)
-        self._starts, self._neighbours = graph.indptr.astype(np.int64), graph.indices
+        self._graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(num_entities,) * 2)
 
     def of(self, entity: int) -> Tensor:
         """Return the entities at most `hops` steps away, the entity itself included, ascending, int64."""
-        seen = np.zeros(self.num_entities, dtype=bool)
-        seen[entity] = True
-        frontier = np.array([entity])
-        for _ in range(self.hops):
-            reached = [self._neighbours[self._starts[node] : self._starts[node + 1]] for node in frontier]
-            candidates = np.unique(np.concatenate(reached)) if reached else np.empty(0, dtype=np.int64)
-            frontier = candidates[~seen[candidates]]
-            seen[frontier] = True
-        return torch.from_numpy(np.flatnonzero(seen))
+        from scipy.sparse.csgraph import dijkstra
+
+        steps = dijkstra(self._graph, indices=entity, unweighted=True, limit=self.hops)
+        return torch.from_numpy(np.flatnonzero(np.isfinite(steps)))
 
 
 def filtered_ranks(scores: Tensor, targets: Tensor, known: Sequence[Tensor]) -> Tensor:

@@ -49,7 +49,7 @@ class Axis:
         """Return about five round values with their places."""
         step = 10.0 ** np.floor(np.log10((self.high - self.low) / 4))
         step *= next((times for times in (1, 2, 5) if (self.high - self.low) / (step * times) <= 6), 10)
-        values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step
+        values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step + 0.0  # no -0
         return [(self.place(value), f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")) for value in values]
 
 
