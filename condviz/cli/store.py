@@ -9,20 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import (
-    add_command,
-    cluster,
-    form,
-    format_table,
-    given,
-    models,
-    of_function,
-    progress_bar,
-    reading,
-    reading_of,
-    show,
-    tell,
-)  # fmt: skip
+from condviz.cli import options as shared
+from condviz.cli.options import add_command, format_table, progress_bar, show, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,21 +32,21 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     actions = stores.add_subparsers(
         title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
     )
-    source = _source(), cluster(), form()
-    build = add_command(actions, "build", run_build, models("hyper-cl", several=False), *source)
+    source = _source(), shared.cluster(), shared.form()
+    build = add_command(actions, "build", run_build, shared.models("hyper-cl", several=False), *source)
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
     append = add_command(actions, "append", run_append, _stored_model(), *source)
     append.add_argument("store", metavar="FOLDER", help="the store")
-    add_command(actions, "info", run_info, form()).add_argument("store", metavar="FOLDER")
+    add_command(actions, "info", run_info, shared.form()).add_argument("store", metavar="FOLDER")
     _add_analyses(actions)
 
 
 def _stored_model() -> argparse.ArgumentParser:
-    return models("the one whose vectors are stored", several=False)
+    return shared.models("the one whose vectors are stored", several=False)
 
 
 def _source() -> argparse.ArgumentParser:
-    parser = reading(pairs=False)
+    parser = shared.reading(pairs=False)
     parser.add_argument("source", metavar="SOURCE", help=SOURCES)
     parser.add_argument("--column", default="", metavar="NAME", help="column of the texts (default: text, sentence)")
     return parser
@@ -75,7 +63,7 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ("twins", find_twins, _twins, ["ALIKE", "DIFFERENT"], "find pairs alike in one respect, different in another"),
     )
     for name, function, lay_out, conditions, text in parts:
-        parents = [_stored_model(), of_function(function), form(csv="print a table with all rows")]
+        parents = [_stored_model(), shared.of_function(function), shared.form(csv="print a table with all rows")]
         parser = actions.add_parser(name, help=text, parents=parents)
         parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
         for condition in conditions:
@@ -119,9 +107,9 @@ def run_append(options: argparse.Namespace) -> None:
 
 
 def _encode(fill: Callable[..., Store], options: argparse.Namespace, folder: str) -> Store:
-    settings = {name: getattr(options, name) for name in ("column", "model", "ray", "workers")} | reading_of(options)
+    settings = {name: getattr(options, name) for name in ("column", "model", "ray", "workers")}
     with progress_bar("encoding", "texts") as update:
-        return fill(options.source, folder, **settings, progress=_told(update))
+        return fill(options.source, folder, **settings, **shared.reading_of(options), progress=_told(update))
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -172,7 +160,7 @@ def run_analysis(options: argparse.Namespace) -> None:
     """Ask a corpus about conditions, and print the answer."""
     asked = [getattr(options, name) for name in options.asked]
     with progress_bar("reading", "texts") as update:
-        settings = given(options, options.function) | {"model": options.model, "progress": update}
+        settings = shared.given(options, options.function) | {"model": options.model, "progress": update}
         found = options.function(options.store, *asked, **settings)
     head, rows, right, notes = options.lay_out(found, asked)
     text = "\n".join([format_table(head, rows[:SHOWN], right=right), *notes])
@@ -217,8 +205,8 @@ def _twins(found: Twins, asked: Sequence[str]) -> Table:
 def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     from condviz.analysis.search import search
 
-    forms = form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns")
-    parser = add_command(commands, "search", run_search, _stored_model(), of_function(search), forms)
+    forms = shared.form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns")
+    parser = add_command(commands, "search", run_search, _stored_model(), shared.of_function(search), forms)
     parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
     parser.add_argument("query", metavar="QUERY", help="query text")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
@@ -233,7 +221,7 @@ def run_search(options: argparse.Namespace) -> None:
     from condviz.analysis.search import search
 
     with progress_bar("scoring", "texts") as update:
-        settings = given(options, search) | {"model": options.model, "progress": update}
+        settings = shared.given(options, search) | {"model": options.model, "progress": update}
         hits = search(options.store, options.query, options.condition, **settings)
     show(options, lambda: _format_hits(hits), hits.to_dict, lambda: hits.to_frame().to_csv(index=False))
     if not options.json and not options.csv:

@@ -55,19 +55,10 @@ class PlotlyPanel(gr.HTML):
 
 
 def plotly_panel(
-    figure: Figure | str | None = None,
-    *,
-    elem_id: str,
-    label: str,
-    link: str = "",
-    link_zoom: bool = False,
-    tool: Tool = "pan",
-    height: int = 440,
-    message: str = "",
-    play: bool = False,
-    still: str = "",
+    figure: Figure | str | None = None, *, elem_id: str, label: str, link: str = "", link_zoom: bool = False,
+    tool: Tool = "pan", height: int = 440, message: str = "", play: bool = False, still: str = "",
     **kwargs: Any,  # noqa: ANN401 - as gr.HTML
-) -> PlotlyPanel:
+) -> PlotlyPanel:  # fmt: skip
     """Lay out a figure, or a place for one; call inside gr.Blocks. Raises MissingExtraError without plotly.
 
     Exported files have the name of its id; the label is for screen readers, a message is shown over it. The tool is
@@ -75,41 +66,20 @@ def plotly_panel(
     moves its points from before to after. A `still` is the first one as SVG, which stands until plotly has loaded.
     """
     source = plotly_source()
-    # In the template, not in the props: an update that comes before the tab is opened replaces all props.
-    settings = {
-        "plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}",
-        "link": link,
-        "link_zoom": link_zoom,
-        "tool": tool,
-        "height": height,
-        "play": play,
-        "filename": elem_id.removeprefix("cv-"),
-    }
-    return PlotlyPanel(
-        None,
-        # Constant, so that no update touches what plotly has drawn.
-        html_template=inert(render("figure.html", label=label, tool=tool, settings=settings, still=Markup(still))),
-        js_on_load=_SCRIPT,
-        head=page_scripts(),
-        apply_default_css=False,
-        elem_id=elem_id,
-        figure=_pack(figure),
-        message={"text": message, "tone": "info"},
-        selection=None,
-        marked=None,
-        **kwargs,
-    )
+    # In the template, not in the props: an update that comes before the tab is opened replaces all props. The template
+    # is constant, so that no update touches what plotly has drawn.
+    settings = {"plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}", "filename": elem_id.removeprefix("cv-")}
+    settings |= {"link": link, "link_zoom": link_zoom, "tool": tool, "height": height, "play": play}
+    drawn = inert(render("figure.html", label=label, tool=tool, settings=settings, still=Markup(still)))
+    fixed = {"html_template": drawn, "js_on_load": _SCRIPT, "head": page_scripts(), "apply_default_css": False}
+    props = {"figure": _pack(figure), "message": {"text": message, "tone": "info"}, "selection": None, "marked": None}
+    return PlotlyPanel(None, elem_id=elem_id, **fixed, **props, **kwargs)
 
 
 def panel_update(
-    *,
-    figure: Figure | str | None = None,
-    selection: Sequence[str] | Literal[False] = False,
-    marked: str | Literal[False] | None = False,
-    message: str | None = None,
-    tone: Tone = "info",
-    share: float = 0.0,
-) -> dict[str, Any]:
+    *, figure: Figure | str | None = None, selection: Sequence[str] | Literal[False] = False,
+    marked: str | Literal[False] | None = False, message: str | None = None, tone: Tone = "info", share: float = 0.0,
+) -> dict[str, Any]:  # fmt: skip
     """Return the update of a panel that a handler yields; what is left out stays.
 
     A new figure keeps zoom and selection; a marked point gets a ring, None none; a message "" goes, an "error" is
