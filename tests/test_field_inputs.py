@@ -146,7 +146,8 @@ CASES = [
     # files that are no table
     Case("Excel", b"PK\x03\x04" + bytes(100), (), "is an Excel or zip file"),
     Case("nothing", "", (), "is empty|has no rows"),
-    Case("names alone", HEAD + "\n", (), "no rows"),
+    Case("names alone", HEAD + "\n", (), "header but no rows|corpus: it has no rows"),
+    Case("JSON in one line", json.dumps(records("x", "y")), ("x", "y"), file="mine.json"),
 ]  # fmt: skip
 ONLY_PAIRS = ("the wrong separator", "a blank text", "a rating that is none")
 """What is wrong with these is not wrong with a table of texts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -342,7 +343,7 @@ class ErrorsTab:
         if not 1 <= len(models) <= 2:
             raise DataError(f"One or two models can be analysed, got {len(models)}.")
         check_count("resamples", options["resamples"], 0, desks.MAX_RESAMPLES)
-        if len(data.splitlines()) > 1:
+        if not re.fullmatch(r"[\w:.+-]*", data):  # no name of a part: a table, be it a header alone
             table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_BYTES, **check_reading(reading))
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
