@@ -22,7 +22,7 @@ from condviz.models.registry import load
 from condviz.spec import Field, checked
 from condviz.store.corpus import Corpus
 from condviz.store.demo import open_corpus
-from condviz.types import ModelInfo, Progress, Record, Result, table
+from condviz.types import TOLD, ModelInfo, Progress, Record, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,8 @@ DRAWS, CLOUD = 25, 400
 COMPONENTS = 16
 """Principal components that HDBSCAN sees: in more dimensions all distances are alike, and it takes minutes."""
 NAME_WORDS, NAMED_SHARE = 4, 0.06
+TOLD_TEXTS = 60
+"""Texts that are read to see whether they tell a condition."""
 MOST_GROUPS = 50
 NumGroups = Annotated[int, Interval(ge=2, le=MOST_GROUPS), Doc("How many groups k-means makes")]
 Method = Annotated[
@@ -93,6 +95,9 @@ class Groups(Result):
     the values are shuffled, 19 times in 20."""
     left_over: Group | None = None
     """Texts that are in no group: HDBSCAN leaves some, k-means none."""
+    told: float = 1.0
+    """Share of the texts, judged by a sample, that say something about the condition: of less than half, groups mean
+    little."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per text: its row in the source, the number of its group (0 for none), and the text."""
@@ -180,8 +185,13 @@ def group_by(
     return Groups(
         condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]), chance,
         {name: share for name, share in purity.items() if share is not None},
-        describe(-1) if len(inside) < len(labels) else None,
+        describe(-1) if len(inside) < len(labels) else None, told_share(loaded, texts, condition),
     )  # fmt: skip
+
+
+def told_share(model: ConditionalScorer, texts: Sequence[str], condition: str) -> float:
+    """Return the share in [0, 1] of some `TOLD_TEXTS` of the texts that say something about a condition."""
+    return float((model.applies(texts[:: -(-len(texts) // TOLD_TEXTS)], [condition]) >= TOLD).mean())
 
 
 @checked

@@ -64,6 +64,18 @@ def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corp
     assert "tennis" in found._repr_html_()
 
 
+def test_groups_of_texts_that_say_nothing_about_the_condition_are_not_claimed(
+    model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HyperCL, "applies", lambda self, texts, asked: np.zeros((len(texts), len(asked))))
+    found = group_by(corpus, SPORT, groups=3, model=model)
+    assert found.told == 0
+    assert "fall into" not in found._repr_html_()
+    crossed = cross_table(corpus, SPORT, COLOUR, groups=3, model=model)._repr_html_()
+    assert SPORT in crossed
+    assert "mean" in crossed, "that the table means little"
+
+
 def test_dense_groups_leave_out_what_belongs_to_none(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

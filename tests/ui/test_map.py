@@ -251,3 +251,16 @@ def test_a_sentence_with_a_line_separator_is_one_sentence() -> None:
 def test_what_was_said_of_a_table_stays_when_the_form_follows_it(tab: MapTab) -> None:
     fields = [*list(vars(Form("case")).values())[:-1], *DRAWN_OTHERWISE.values()]
     assert tab.boxes(*fields)[tab.notice] == gr.skip()
+
+
+def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: object) -> None:
+    def after(form: Form) -> dict:
+        values = [getattr(form, name) for name in Form.__dataclass_fields__ if name != "drawn"]
+        return tab.conditions_of_table(*values, *form.drawn.values())
+
+    assert after(Form("case"))[tab.box_typed]["visible"] is False
+    path = tmp_path / "notes.csv"
+    path.write_text("text,topic\n" + "".join(f"Note {n} of the court.,{'ab'[n % 2]}\n" for n in range(8)))
+    own = Form("case", "table", table=inspect(POINTS, Reading(str(path))).reading)
+    assert after(own)[tab.conditions] == "the topic", "not the conditions of the example"
+    assert after(replace(own, conditions="the verdict"))[tab.conditions] == gr.skip()

@@ -136,7 +136,8 @@ def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, t
     fields = ("", "", "", "", None, None, "", "text a", "text a", "question", "rating")
     again = tab.own.change(str(path), opened[tab.own.reading], *fields)
     assert "one role only" in again[tab.notice]
-    assert tab.read_table(str(path), again[tab.own.reading], 20, "quick", "mine")[tab.table] is None
+    refused = tab.read_table(str(path), again[tab.own.reading], 20, "quick", "mine")[tab.table]
+    assert "one role only" in refused["refused"]
     token = re.search('data-own="own=(.*?)"', str(updates[tab.help]))[1]
     again = tab.open_link({"own": [token]}, NOTHING, "", "mine", None)
     assert again[tab.upload]["value"] == str(path)
@@ -241,9 +242,15 @@ def test_a_table_that_was_taken_away_is_not_trained_on(tab: train.TrainTab, tmp_
     if after is not None:
         table.write_text(after)
     emptied = tab.read_table(after and str(table), None, *form)
-    assert emptied[tab.table] is None
-    with pytest.raises(DataError, match="No table yet"):
-        last(tab.begin("table", None, emptied[tab.recipe], NOTHING, ""))
+    with pytest.raises(DataError, match="Choose a column" if after else "No table yet"):
+        last(tab.begin("table", emptied[tab.table], emptied[tab.recipe], NOTHING, ""))
+
+
+def test_a_table_with_too_few_rows_is_not_said_to_be_missing(tab: train.TrainTab, tmp_path: Path) -> None:
+    found = tab.read_table(str(write_table(tmp_path / "few.csv", pairs=1)), None, 20, "quick", "mine")
+    with pytest.raises(DataError, match=r"few\.csv") as told:
+        last(tab.begin("table", found[tab.table], found[tab.recipe], NOTHING, ""))
+    assert "No table" not in str(told.value)
 
 
 def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab, tmp_path: Path) -> None:

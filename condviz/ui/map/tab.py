@@ -11,18 +11,18 @@ from weakref import ref
 
 import gradio as gr
 
+from condviz.analysis.groups import told_share
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import takes
-from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.first_screen import unpack
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
-from condviz.ui.map.view import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown
+from condviz.ui.map.view import ASPECTS, CONDITIONS, DRAWN, MAPS, SOURCES, Form, Shown
 from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -31,7 +31,7 @@ from condviz.ui.state import Values, first, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
-TOLD_CONDITIONS, TOLD_SENTENCES = 20, 50
+TOLD_CONDITIONS = 20
 """Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
 _CLICKS = "condviz.map(element, (data) => trigger('act', data));"
 
@@ -129,7 +129,7 @@ class MapTab:
         self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, form, boxes, **light)
-        connect(self.table.change, self.conditions_of_table, form, [self.box_typed], **light)
+        connect(self.table.change, self.conditions_of_table, form, [self.box_typed, self.conditions], **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -175,8 +175,12 @@ class MapTab:
     def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
         form = Form.of(*fields)
-        form = replace(form, source="table") if form.source == "scenes" else form
-        return {self.box_typed: gr.update(visible=form.types_conditions), self.notice: gr.skip()}
+        form = replace(form, source="table") if form.table and form.source == "scenes" else form
+        value = form.table.column("value") if form.table else ""
+        own = form.table is not None and form.conditions == CONDITIONS  # those of the example say nothing about it
+        asked = (f"the {value}" if value else "") if own else gr.skip()
+        seen = gr.update(visible=form.types_conditions)
+        return {self.box_typed: seen, self.conditions: asked, self.notice: gr.skip()}
 
     def _boxes(self, form: Form) -> dict:
         seen = {
@@ -378,8 +382,7 @@ def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]
     notes = []
     for group in points.groups[:TOLD_CONDITIONS]:
         texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
-        told = model.applies(texts[:: max(1, len(texts) // TOLD_SENTENCES)], [group]) >= TOLD
-        if told.mean() < 0.5:
+        if told_share(model, texts, group) < 0.5:
             notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
     return notes
 

@@ -224,7 +224,7 @@ class TrainTab:
             table = read_rated(reading.pairs(), reading.name)
             train, held = divide(table, part)
         except DataError as error:
-            return {**empty, self.help: "", self.notice: notice("", str(error))}
+            return {**empty, self.table: {"refused": str(error)}, self.help: "", self.notice: notice("", str(error))}
         facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
         if self.enabled:
             self.jobs.remove_old_uploads()
@@ -288,7 +288,7 @@ class TrainTab:
 
     def estimate(self, source: str, table: dict | None, text: str, quality: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
         """Measure how long the longer training takes, as soon as it is chosen."""
-        if quality == "better" and self.enabled and (source == "example" or table):
+        if quality == "better" and self.enabled and (source == "example" or _usable(table)):
             yield from self.look(source, table, text, quality, *rest)
 
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
@@ -429,7 +429,7 @@ class TrainTab:
         """Return the recipe that a choice of data, start and thoroughness, or a shipped recipe, fills in."""
         if preset not in recipes.QUALITIES:
             return recipes.read_preset(preset)
-        return recipes.compose(preset, name, table if source == "table" else None, start)
+        return recipes.compose(preset, name, _usable(table) if source == "table" else None, start)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
@@ -507,8 +507,13 @@ def _token(shown: Mapping[str, Any], owner: str) -> str | None:
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
-    if source == "table" and table is None and recipes.parse(text).get("train") == recipes.EXAMPLE["train"]:
-        raise DataError("No table yet: upload one, or choose the example.")
+    if source == "table" and not _usable(table) and recipes.parse(text).get("train") == recipes.EXAMPLE["train"]:
+        raise DataError((table or {}).get("refused", "No table yet: upload one, or choose the example."))
+
+
+def _usable(table: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what a recipe says about a table; None where there is none, or a training cannot use it."""
+    return table if table and "refused" not in table else None
 
 
 TAB = Tab("train", "Train", TrainTab)
