@@ -169,11 +169,6 @@ def project(model: ConditionalScorer, pooled: Tensor) -> Tensor:
     return torch.cat([model.project_sentences(part.to(model.backbone.device)).cpu() for part in pooled.split(PART)])
 
 
-def relation_texts(graph: Graph, relations: Sequence[int]) -> list[str]:
-    """Return what models read for relations in [0, 2N)."""
-    return [graph.relation_text(int(relation)) for relation in relations]
-
-
 def query_vectors(
     model: ConditionalScorer,
     graph: Graph,
@@ -195,7 +190,7 @@ def query_vectors(
     if ((relations < 0) | (relations >= 2 * graph.num_relations)).any():
         raise DataError(f"Relations are numbered 0 to {2 * graph.num_relations - 1}, inverses included.")
     if not model.separable:
-        names = relation_texts(graph, relations.tolist())
+        names = list(map(graph.relation_text, relations.tolist()))
         vectors = model.encode([texts[int(head)] for head in heads], names, progress=progress)
         return functional.normalize(torch.from_numpy(vectors), dim=1)
     result = torch.zeros(len(heads), entities.shape[1])

@@ -151,7 +151,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     @property
     def needs_fitting(self) -> bool:
         """Whether this model is fitted to vectors, without labels or gradients."""
-        return False
+        return self.method_config.fitted
 
     @property
     def info(self) -> ModelInfo:

@@ -79,11 +79,6 @@ class CASE(ConditionalEncoder):
         texts = list_rows(conditions, sentences=sentences)
         return np.asarray(self._run(partial(self._offsets, list(zip(*texts, strict=True))), options))
 
-    @property
-    def needs_fitting(self) -> bool:
-        """Whether the projection is fitted to vectors: PCA or ICA."""
-        return self.method_config.fitted
-
     def fit_projection(self, sentences: Iterable[str], conditions: Texts, *, seed: int = 0) -> None:
         """Fit "pca" or "ica" to the offsets of training texts, of which there are at least as many as dimensions."""
         if not isinstance(self.projection, FittedProjection):
@@ -110,9 +105,7 @@ class CASE(ConditionalEncoder):
             offsets = offsets - self._pooled([(condition,) for _, condition in items], "condition", **options)
         return offsets
 
-    def _pooled(
-        self, items: list[Item], role: Literal["joint", "condition", "alone"], **options: Unpack[Options]
-    ) -> Tensor:
+    def _pooled(self, items: list[Item], role: Role, **options: Unpack[Options]) -> Tensor:
         config = self.method_config
         if self.backbone.instruction is None:
             place = self._pooled_text() if role == "joint" else None

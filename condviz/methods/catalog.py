@@ -45,6 +45,11 @@ class MethodConfig:
     pooling: Pooling = "mean"
     """How token states become one vector."""
 
+    @property
+    def fitted(self) -> bool:
+        """Whether a model is fitted to vectors, without labels or gradients."""
+        return False
+
     def identity(self) -> dict[str, Any]:
         """Return what makes a model another one: a later setting at its default does not, so stored scores hold."""
         unset = {one.name for one in fields(self) if one.name in self.LATER and getattr(self, one.name) == one.default}
@@ -326,7 +331,7 @@ class CASEConfig(MethodConfig):
 
     @property
     def fitted(self) -> bool:
-        """Whether the projection is fitted to vectors, without labels or gradients."""
+        """Whether there is a projection of this kind."""
         return self.projection in ("pca", "ica")
 
 

@@ -116,7 +116,7 @@ class LinkTask(Task):
 
     def _vectors(self, progress: Progress) -> nn.Module:
         method, recipe = self.method, self.recipe
-        names = kgc.relation_texts(self.graph, range(2 * self.graph.num_relations))
+        names = list(map(self.graph.relation_text, range(2 * self.graph.num_relations)))
         if recipe.tuning == "layers":  # what the frozen layers give for all texts is computed once
             freeze_lowest(method.backbone, recipe.frozen_layers)
             states = lower_states(method.backbone, self.texts + names, recipe.frozen_layers, progress=progress)

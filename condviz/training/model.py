@@ -253,8 +253,6 @@ def _with_teacher(rows: list[Example], teachers: Sequence[ConditionalScorer]) ->
 
 FROZEN_CACHE_BYTES = 4 * 2**30
 """Memory for the vectors of a frozen encoder, which every epoch asks for again."""
-FITTED = ("pca", "ica")
-"""Projections of CASE that are fitted, not trained."""
 
 
 def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | None = None) -> TrainingModel:

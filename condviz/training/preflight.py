@@ -34,7 +34,6 @@ from condviz.paths import ASSETS, MODEL_FOLDERS
 from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
 from condviz.training.jobs import take_probe
-from condviz.training.model import FITTED
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 from condviz.types import Progress
 
@@ -55,26 +54,17 @@ _kept: tuple[tuple[Any, ...], Future[Survey]] | None = None
 
 
 @dataclass(frozen=True)
-class Preflight:
-    """What a training will take."""
+class Preflight(Survey):
+    """What a training will take: what was found of its data, without the rows themselves, and what was measured."""
 
-    device: str
+    device: str = ""
     """One of "cpu", "cuda", "mps"."""
-    rows: int = 0
-    """Rows that are trained on, once each."""
-    validation_rows: int = 0
-    """Rows that decide which weights are kept."""
-    dropped: int = 0
-    """Rows of the files that are not used."""
     steps: int = 0
     """Steps of the optimizer; 0 where a projection is fitted."""
     minutes: float | None = None
     """Expected, from the measured try; None if it was not made or did not end."""
     memory: int | None = None
     """Bytes at the peak; None like minutes."""
-    problems: tuple[str, ...] = ()
-    """Why a training cannot begin, in words, and what would help."""
-    advice: tuple[str, ...] = ()
 
 
 def check(
@@ -90,14 +80,13 @@ def check(
     try:
         recipe = admit(recipe, roots)
     except DataError as error:
-        return Preflight(device, problems=(str(error),))
+        return Preflight(device=device, problems=(str(error),))
     if not isinstance(recipe, SentenceRecipe):
         return _check_links(cast("LinkRecipe", recipe), device)
     with _start_probe(recipe, device) as probe:
         found = _follow(read(recipe), progress)
         steps = count_steps(recipe, found, processes)
-        facts = (device, found.rows, found.validation_rows, found.dropped, steps)
-        told = Preflight(*facts, problems=found.problems, advice=found.advice)
+        told = Preflight(**vars(found) | {"units": (), "validation": ()}, device=device, steps=steps)
         if told.problems:
             return told
         tried = _try(probe, _sample(recipe, found), progress)
@@ -118,18 +107,18 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
     try:
         graph = load_graph(recipe.graph)
     except CondvizError as error:
-        return Preflight(device, problems=(str(error),))
+        return Preflight(device=device, problems=(str(error),))
     sizes = {part: 2 * len(graph.splits[part]) for part in ("train", "valid")}
     problems = tuple(f"The {part} part of {graph.name} has no triples." for part, size in sizes.items() if not size)
     rows, together = sizes["train"], 1 + (recipe.tuning == "layers")  # then a triple and its inverse share a batch
     steps = recipe.epochs * (rows // together // max(1, min(recipe.batch_size // together, rows // together)))
     advice = ("The time is not measured for links; the first epoch shows it.",)
-    return Preflight(device, rows, sizes["valid"], steps=steps, problems=problems, advice=advice)
+    return Preflight(rows, sizes["valid"], device=device, steps=steps, problems=problems, advice=advice)
 
 
 def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> int:
     """Count the steps of the optimizer of a whole training."""
-    if recipe.config.get("projection") in FITTED or not found.units:
+    if recipe.method_config().fitted or not found.units:
         return 0
     order = MixedOrder(list(map(len, found.units)), [source.weight for source in recipe.train], seed=recipe.seed)
     batches = math.ceil(len(order) / units_per_batch(recipe) / processes)
