@@ -31,7 +31,7 @@ from condviz.ui import links, words
 from condviz.ui import search as searching
 from condviz.ui.errors import view as errors
 from condviz.ui.errors.desk import Choice, resamples_for
-from condviz.ui.first_screen import pack, unpack
+from condviz.ui.export import pack, unpack
 from condviz.ui.map import view as maps
 from condviz.ui.map.view import Form, Shown
 from condviz.ui.markup import read_asset

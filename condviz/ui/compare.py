@@ -21,7 +21,7 @@ from condviz.spec import takes
 from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.first_screen import read_first
+from condviz.ui.export import read_first
 from condviz.ui.imports import FILE_TYPES, PAIRS, Import, Reading
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries

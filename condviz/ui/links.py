@@ -24,7 +24,7 @@ from condviz.models import registry
 from condviz.plots import links as picture
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.first_screen import read_first
+from condviz.ui.export import read_first
 from condviz.ui.imports import SHOWN_ROWS, form_fields, form_of, offer
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render

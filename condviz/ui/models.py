@@ -13,19 +13,9 @@ from urllib.parse import urlencode
 import gradio as gr
 
 from condviz.errors import DataError, UnknownModelError
+from condviz.evaluation import scoreboard
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import (
-    OVERALL,
-    PARTS,
-    Board,
-    PartScores,
-    leading,
-    link_rows,
-    mean_of,
-    read_board,
-    read_link_scores,
-    strengths,
-)
+from condviz.evaluation.scoreboard import OVERALL, PARTS, Board, PartScores, leading, mean_of, read_board, strengths
 from condviz.models import registry
 from condviz.plots.svg import Axis
 from condviz.types import ModelInfo
@@ -176,7 +166,8 @@ class ModelsTab:
         return {self.claims: render("models/papers.html", papers=read_asset("papers.json"))}
 
     def show_graphs(self) -> dict:
-        rows = {row.model: row for row in link_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
+        every = scoreboard.link_rows(scoreboard.read_link_scores())
+        rows = {row.model: row for row in every if row.ours and row.ranking == "plain"}
         found = [(info, rows.get(info.name)) for info in map(registry.describe, registry.link_models())]
         return {self.links: render("models/graphs.html", rows=found)}
 

@@ -26,7 +26,7 @@ from condviz.spec import given_options, takes, write_options
 from condviz.types import ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.first_screen import read_first
+from condviz.ui.export import read_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render

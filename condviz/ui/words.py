@@ -20,7 +20,7 @@ from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
-from condviz.ui.first_screen import read_first
+from condviz.ui.export import read_first
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work

@@ -11,8 +11,8 @@ from condviz.analysis.answers import LinkProfile
 from condviz.analysis.readings import WordReading
 from condviz.models import registry
 from condviz.types import Comparison, Result
-from condviz.ui import first_screen
-from condviz.ui.first_screen import pack, read_first, unpack
+from condviz.ui import export
+from condviz.ui.export import pack, read_first, unpack
 from condviz.ui.markup import read_asset
 from condviz.ui.search import Searches
 
@@ -29,7 +29,7 @@ def test_a_page_opens_with_a_result_of_the_model_it_leads_with(page: str, monkey
     assert found._repr_html_()
     assert read_first(STORED[page], page, "another") is None
     for damaged in (None, [], {}, {"model": content["model"]}, {**content, "result": {"model": 3}}):
-        monkeypatch.setattr(first_screen, "read_asset", lambda _, damaged=damaged: damaged)
+        monkeypatch.setattr(export, "read_asset", lambda _, damaged=damaged: damaged)
         assert read_first(STORED[page], page, content["model"]) is None
 
 

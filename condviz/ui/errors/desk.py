@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache
 
-from condviz.analysis.errors.findings import (
-    ErrorStudy,
-    analyse,
-    find_errors,
-    find_wordings,
-    read_stored,
-    with_training_of,
-)
+from condviz.analysis.errors import findings
+from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors
 from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.corpora import CORPORA
 from condviz.errors import DataError
@@ -150,7 +144,7 @@ class Desk:
             found = self._scores.get((dataset.digest, self._known_as(name)))
         if found is not None:
             return found
-        stored = self._keep(self._results, ("stored", dataset.digest), lambda: read_stored(dataset)).get(name)
+        stored = self._keep(self._results, ("stored", dataset.digest), lambda: findings.read_stored(dataset)).get(name)
         return None if stored is None or weights not in (None, stored.weights) else stored.scores
 
     def keep(self, dataset: Dataset, name: str, scores: np.ndarray) -> None:
@@ -173,12 +167,12 @@ class Desk:
 
     def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
         """Make a study of one or two models whose scores are known; errors as in `study`."""
-        rows = with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
+        rows = findings.with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         scores = {name: self.known(dataset, name) for name in names}
         if lost := " and ".join(name for name, values in scores.items() if values is None):
             raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
         models = [model for name in names if (model := self.pool.loaded(name)) is not None]
-        asks = {} if "aspect" in rows.extra or self.pool.forks else find_wordings(rows, models)
+        asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)
         return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()), asks=asks)
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:

@@ -19,7 +19,7 @@ from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import takes
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
-from condviz.ui.first_screen import unpack
+from condviz.ui.export import unpack
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
 from condviz.ui.map.view import ASPECTS, CONDITIONS, DRAWN, MAPS, SOURCES, Form, Shown

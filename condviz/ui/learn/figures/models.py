@@ -15,7 +15,7 @@ from condviz.methods.catalog import CATALOG
 from condviz.models.registry import describe
 from condviz.plots import similarity
 from condviz.types import Comparison
-from condviz.ui.first_screen import pack, unpack
+from condviz.ui.export import pack, unpack
 from condviz.ui.learn.figures.base import Figure, Lines, Sentence
 from condviz.ui.state import pair_link
 
