@@ -48,8 +48,9 @@ def part(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
-def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
-    """Yield the dotted name of every import; with `top_level` only of those that run when the module is imported."""
+@cache
+def imports(path: Path, *, top_level: bool = False) -> tuple[str, ...]:
+    """Return the dotted name of every import; with `top_level` only of those that run when the module is imported."""
     package = [*path.relative_to(ROOT).with_suffix("").parts]
 
     def visit(node: ast.AST) -> Iterator[str]:
@@ -64,7 +65,7 @@ def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
             elif not (top_level and (isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _typing_only(child))):
                 yield from visit(child)
 
-    yield from visit(parse(path))
+    return tuple(visit(parse(path)))
 
 
 @cache

@@ -14,9 +14,6 @@ import torch
 from gradio import routes
 from gradio.blocks import BlocksConfig
 from transformers import Trainer
-from umap import layouts
-
-from condviz.analysis.layout import ROUNDS
 
 TRAINER = {  # transformers 5.23, for condviz.training.loop: its own parameters come behind self
     "_run_epoch": ("model", "epoch", "train_dataloader", "steps_in_epoch", "num_update_steps_per_epoch", "trial"),
@@ -50,11 +47,6 @@ def test_gradio_copies_the_configuration_of_a_page_for_each_session() -> None:
     assert callable(BlocksConfig.__copy__)
     assert callable(BlocksConfig.config_for_block)
     assert callable(routes.templates.env.loader.get_source)
-
-
-def test_umap_compiles_its_rounds_in_a_function_of_a_known_name() -> None:
-    """umap-learn 0.5.12, for condviz.analysis.layout."""
-    assert isinstance(getattr(layouts, ROUNDS).targetoptions, dict)
 
 
 def test_the_product_of_onednn_is_that_of_torch() -> None:

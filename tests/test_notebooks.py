@@ -1,50 +1,16 @@
-"""The notebooks of the documents run from top to bottom; their pictures stand alone."""
+"""The notebooks of the documents are kept without what they show; tests/test_wheel.py runs them."""
 
 from __future__ import annotations
 
-import ast
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.notebook import code_cells
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
-SHORTER = {'"epochs": 3': '"epochs": 1'}
-"""What takes long on the page, and shows the same here."""
-
-
-def code_cells(path: Path) -> list[dict]:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code"]
-
-
-def run_cell(source: str, names: dict[str, object]) -> object:
-    """Run a cell as a notebook does; returns the value of its last line, None where that is no expression."""
-    *body, last = ast.parse(source).body
-    if not isinstance(last, ast.Expr):
-        body, last = [*body, last], ast.Expr(ast.Constant(None))
-    exec(compile(ast.Module(body, []), "cell", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_are_kept_without_outputs(path: Path) -> None:
     assert not any(cell["outputs"] or cell["execution_count"] for cell in code_cells(path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    shown = []
-    for cell in code_cells(path):
-        source = "".join(cell["source"])
-        for long, short in SHORTER.items():
-            source = source.replace(long, short)
-        value = run_cell(source, names)
-        shown += [value._repr_html_()] if hasattr(value, "_repr_html_") else []
-    pictures = [one for one in shown if "cv-picture" in one]
-    assert len(pictures) >= 2
-    assert not any("<script" in one for one in pictures)
-    assert sum(map(len, pictures)) < 500_000

@@ -20,6 +20,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.ports import free_ports
+from tests.test_notebooks import NOTEBOOKS
 
 ROOT = Path(__file__).parents[1]
 PAIR = ("Two men surf at dawn.", "A woman skis at dawn.")
@@ -122,12 +123,9 @@ def test_a_table_is_evaluated(home: Path) -> None:
     assert "minilm" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["first-steps", "error-analysis", "train-and-use"])
-def test_notebooks_run_with_the_model_of_the_wheel(home: Path, name: str) -> None:
-    cells = json.loads((ROOT / "docs" / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-    source = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    source = source.replace('"epochs": 3', '"epochs": 1')
-    command = [home / "env" / "bin" / "python", "-c", source]
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_with_the_model_of_the_wheel_and_their_pictures_stand_alone(home: Path, path: Path) -> None:
+    command = [home / "env" / "bin" / "python", "-P", ROOT / "tests" / "notebook.py", path]
     done = subprocess.run(command, cwd=home, env=surroundings(home), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -11,7 +11,6 @@ import numba
 import numpy as np
 import pytest
 from numba.core.caching import InTreeCacheLocator
-from umap import layouts
 
 from condviz.analysis.layout import ROUNDS, Layout, _import_compiled, project, warm_up
 from condviz.errors import DataError
@@ -108,6 +107,9 @@ def test_what_cannot_be_used_is_refused() -> None:
 
 
 def test_rounds_of_umap_run_beside_other_threads() -> None:
+    """The function that compiles them has no public name: read in umap-learn 0.5.12."""
+    from umap import layouts  # seconds, which a run without these tests saves
+
     warm_up()
     rounds = getattr(layouts, ROUNDS)
     assert rounds.signatures, "this is what a layout compiles and runs"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_notebooks import run_cell
+from tests.notebook import run_cell
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = {

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 import condviz
+from condviz import interop
 from condviz.errors import ConfigError, DataError
-from condviz.interop import ConditionalModule, ConditionalSTSEvaluator, to_sentence_transformer
 from condviz.methods import METHODS, ConditionalEncoder
 from tests.methods.test_base import make
-from tests.models.test_standard import OPTIONS, trained
+from tests.models.test_standard import OPTIONS, open_folder, trained
 from tests.tiny import CONDITIONS, SENTENCES
 
 ROWS = [list(pair) for pair in zip(SENTENCES, CONDITIONS, strict=True)]
@@ -21,31 +20,33 @@ ROWS = [list(pair) for pair in zip(SENTENCES, CONDITIONS, strict=True)]
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].encodes])
 def test_a_loaded_model_is_a_sentence_transformer(name: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
     model = make(name)
-    theirs = to_sentence_transformer(model)
+    theirs = interop.to_sentence_transformer(model)
     assert isinstance(theirs, SentenceTransformer)
     np.testing.assert_allclose(theirs.encode(ROWS), model.encode(SENTENCES, CONDITIONS), atol=1e-5)
     np.testing.assert_allclose(theirs.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
-    fixed = to_sentence_transformer(model, "the mood")
+    fixed = interop.to_sentence_transformer(model, "the mood")
     np.testing.assert_allclose(fixed.encode(SENTENCES), model.encode(SENTENCES, "the mood"), atol=1e-5)
     with pytest.raises(ConfigError, match="cannot be saved"):
         fixed[0].save("somewhere")
 
 
 def test_what_is_no_pair_and_no_text_is_refused() -> None:
-    module = ConditionalModule(make("csr"))
+    module = interop.ConditionalModule(make("csr"))
     for wrong in ([SENTENCES[0], ROWS[0]], [["one", "two", "three"]]):
         with pytest.raises(DataError, match=r"pairs \[sentence, condition\]"):
             module.preprocess(wrong)
     with pytest.raises(ConfigError, match="goes into the pair"):
         module.preprocess(SENTENCES, prompt="query: ")
     with pytest.raises(ConfigError, match="has no vectors"):
-        to_sentence_transformer(make("cross-encoder"))
+        interop.to_sentence_transformer(make("cross-encoder"))
 
 
 def test_what_is_trained_there_is_saved_as_a_checkpoint(tmp_path: Path) -> None:
     trained(tmp_path, "hyper-cl").save_pretrained(tmp_path / "mine")
-    theirs = SentenceTransformer(str(tmp_path / "mine"), device="cpu", trust_remote_code=True)
+    theirs = open_folder(tmp_path / "mine", trust=True)
     before = condviz.load(tmp_path / "mine", **OPTIONS).encode(SENTENCES, CONDITIONS)
     theirs.train()
     for parameter in theirs.parameters():
@@ -65,17 +66,17 @@ def model() -> ConditionalEncoder:
 
 def test_the_evaluator_compares_cosines_with_ratings(model: ConditionalEncoder) -> None:
     scores = model.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
-    evaluator = ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], CONDITIONS, scores, name="dev")
-    found = evaluator(to_sentence_transformer(model))
+    evaluator = interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], CONDITIONS, scores, name="dev")
+    found = evaluator(interop.to_sentence_transformer(model))
     assert found["dev_spearman_cosine"] == pytest.approx(1)
     assert found["dev_pearson_cosine"] == pytest.approx(1)
     assert evaluator.primary_metric == "dev_spearman_cosine"
-    one = ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], "the mood", [1, 1, 1, 1])
-    assert np.isnan(one(to_sentence_transformer(model))["spearman_cosine"])
+    one = interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], "the mood", [1, 1, 1, 1])
+    assert np.isnan(one(interop.to_sentence_transformer(model))["spearman_cosine"])
 
 
 def test_rows_that_do_not_match_are_refused() -> None:
     with pytest.raises(DataError, match="4 pairs, 3 labels"):
-        ConditionalSTSEvaluator(SENTENCES, SENTENCES, CONDITIONS, [1, 2, 3])
+        interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES, CONDITIONS, [1, 2, 3])
     with pytest.raises(DataError, match="Rows do not match"):
-        ConditionalSTSEvaluator(SENTENCES, SENTENCES[:2], CONDITIONS, [1, 2, 3, 4])
+        interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[:2], CONDITIONS, [1, 2, 3, 4])

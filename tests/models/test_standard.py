@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 import condviz
 from condviz.encoder.pretrained import load_backbone
@@ -18,10 +18,19 @@ from condviz.methods import METHODS, ConditionalScorer
 from tests.hub import Hub, serve_hub
 from tests.tiny import CONDITIONS, SENTENCES, tiny_folder
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
 OPTIONS = {"device": "cpu", "precision": "float32"}
 SETTINGS = {"hyper-cl": {"rank": 4}, "case": {"projection": "linear", "projection_dim": 8}}
 ENCODERS = [name for name in METHODS if METHODS[name].encodes]
 ROWS = [list(pair) for pair in zip(SENTENCES, CONDITIONS, strict=True)]
+
+
+def open_folder(folder: Path, *, trust: bool) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer  # seconds, which a run without these tests saves
+
+    return SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust)
 
 
 @pytest.fixture
@@ -47,7 +56,7 @@ def trained(tmp_path: Path, name: str, **settings: object) -> ConditionalScorer:
 def test_sentence_transformers_opens_the_folder_and_computes_the_same(tmp_path: Path, name: str) -> None:
     model = trained(tmp_path, name)
     model.save_pretrained(tmp_path / "mine")
-    opened = SentenceTransformer(str(tmp_path / "mine"), device="cpu", trust_remote_code=True)
+    opened = open_folder(tmp_path / "mine", trust=True)
     expected = model.encode(SENTENCES, CONDITIONS)
     np.testing.assert_allclose(opened.encode(ROWS), expected, atol=1e-5)
     np.testing.assert_allclose(opened.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
@@ -68,7 +77,7 @@ def test_a_bi_encoder_needs_nothing_of_ours(tmp_path: Path, settings: dict, plai
     card = (tmp_path / "copy" / "README.md").read_text()
     assert card.count("SentenceTransformer(") == 1
     assert ("trust_remote_code" in card) is not plain
-    opened = SentenceTransformer(str(tmp_path / "mine"), device="cpu", trust_remote_code=not plain)
+    opened = open_folder(tmp_path / "mine", trust=not plain)
     np.testing.assert_allclose(opened.encode(ROWS), model.encode(SENTENCES, CONDITIONS), atol=1e-5)
 
 
@@ -80,7 +89,7 @@ def test_shipped_models_are_saved_byte_for_byte_and_open(tmp_path: Path, name: s
     for file in ("condviz.json", "model.safetensors"):
         assert (tmp_path / name / file).read_bytes() == (Path(model.info.path) / file).read_bytes()
     assert (tmp_path / name / "README.md").read_text().startswith((Path(model.info.path) / "README.md").read_text())
-    opened = SentenceTransformer(str(tmp_path / name), device="cpu", trust_remote_code=name != "bi-encoder")
+    opened = open_folder(tmp_path / name, trust=name != "bi-encoder")
     rows = [["Two men surf at dawn.", "the sport"], ["A woman skis.", "the number of people"]]
     np.testing.assert_allclose(opened.encode(rows), model.encode(*zip(*rows, strict=True)), atol=1e-5)
 
