@@ -43,8 +43,8 @@ def is_hub_id(name: str) -> bool:
 
 
 @contextmanager
-def refusals(repository: str) -> Iterator[None]:
-    """Turn what goes wrong while something is sent to a repository into one line."""
+def refusals(repository: str, token: str = "") -> Iterator[None]:
+    """Turn what goes wrong while something is sent to a repository into one line, which never holds the token."""
     if not is_hub_id(repository):
         raise ConfigError(f"{repository[:80]!r} is not a repository. Name it as OWNER/NAME.")
     try:
@@ -52,9 +52,11 @@ def refusals(repository: str) -> Iterator[None]:
     except CondvizError:
         raise
     except Exception as error:  # the client raises errors of several libraries
-        raise ConfigError(
-            f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
-        ) from error
+        # Before the line is cut, which could leave the half of a token.
+        said = first_line(OSError(str(error).replace(token, "(token)")) if token else error)
+        raise ConfigError(f"The hub did not take {repository}: {said} Is the token allowed to write there?") from (
+            None if token else error
+        )
 
 
 def explain_missing(name: str) -> str:

@@ -10,8 +10,9 @@ import gradio as gr
 import pytest
 
 from condviz.cli.main import main
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.models import registry
+from condviz.models.hub import refusals
 from condviz.ui.train.share import Share
 from tests.hub import Hub, serve_hub
 from tests.models.test_standard import trained
@@ -60,6 +61,16 @@ def test_the_page_pushes_a_finished_training(mine: Path, hub: Hub) -> None:
     with pytest.raises(DataError, match="somebody else"):
         share.send("somebody/mine", "hf_secret", True, shown, "other")
     hub.refuses = True
-    with pytest.raises(DataError, match="did not take") as caught:
+    with pytest.raises(ConfigError, match="did not take") as caught:
         share.send("somebody/mine", "hf_secret", True, shown, "me")
     assert "hf_secret" not in str(caught.value)
+    for repository, token in (("no-owner", "hf_secret"), ("somebody/mine", " ")):
+        with pytest.raises((ConfigError, DataError), match=r"OWNER/NAME|token"):
+            share.send(repository, token, True, shown, "me")
+
+
+def test_an_error_that_names_the_token_does_not_show_it() -> None:
+    shown = r"401 for \(token\)\.+\(token"
+    with pytest.raises(ConfigError, match=shown) as caught, refusals("somebody/mine", "hf_secret"):
+        raise OSError("401 for hf_secret" + "." * 178 + "hf_secret")
+    assert caught.value.__cause__ is None

@@ -21,6 +21,14 @@ def test_every_colour_that_a_picture_uses_comes_with_it(module: str) -> None:
     assert used <= defined
 
 
+def test_colours_of_a_picture_outrank_those_of_a_dark_notebook() -> None:
+    # JupyterLab's are as specific as two classes and two elements: [theme] .output :not(pre) > code.
+    css = with_styles("")
+    for element in ("code", ":is(table, thead, tbody, tr)"):
+        assert f".cv-picture.cv-picture.cv-picture {element} {{ color:" in css
+    assert "color-scheme: light" in css  # or a box to tick is black on white
+
+
 def test_lines_break_where_values_are_missing_and_markers_leave_them_out() -> None:
     figure = go.Figure(go.Scatter(x=[1, 2, 3, 4], y=[1.0, None, 2.0, 1.5], mode="lines+markers", text=["<a>"] * 4))
     svg = to_svg(figure, "A <curve>")

@@ -13,7 +13,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.errors import DataError
-from condviz.models.hub import is_hub_id
+from condviz.models.hub import refusals
 from condviz.training.jobs import Jobs
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice
@@ -52,16 +52,13 @@ class Share:
     def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
         """Push the finished model to the hub. The token is used once and kept nowhere."""
         folder, repository, token = self._model(shown, owner), str(repository or "").strip(), str(token or "").strip()
-        if not is_hub_id(repository) or not token:
-            raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
+        if not token:
+            raise DataError("A token with write access is missing: hf.co/settings/tokens makes one.")
         from condviz.models.registry import load
 
-        model = load(folder, device="cpu", precision="float32")
-        try:
+        with refusals(repository, token):
+            model = load(folder, device="cpu", precision="float32")
             address = model.push_to_hub(repository, token=token, private=bool(private))
-        except Exception as error:  # the client raises errors of several libraries
-            said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
-            raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
         return {self.hub_token: "", self.notice: notice("Uploaded", address, tone="info")}
 
     def _model(self, shown: Mapping[str, Any], owner: str) -> Path:
