@@ -253,7 +253,7 @@ def _residuals(result: ErrorStudy, judged: Judged) -> Markup:
     shown = rows[np.argsort(judged.scores[rows], kind="stable")][::step]
     note = f"every {step}th of {len(rows):,} rows" if step > 1 else f"{len(rows):,} rows"
     x, y = _score_axis(judged.scores[rows], f"score ({note})"), Axis(-4, 4, HEIGHT - BOTTOM, EDGE, "error")
-    places = zip(judged.scores[shown], judged.error[shown], strict=True)
+    places = zip(judged.scores[shown].tolist(), judged.error[shown].tolist(), strict=True)
     marks = [_mark(x.place(score), y.place(error), 2.2, SIDE_COLOURS[int(error <= 0)]) for score, error in places]
     zero = f"M{x.start},{y.place(0)} {x.end},{y.place(0)}", "var(--cv-muted)"
     return _draw("Error by score", x, y, marks, [zero])

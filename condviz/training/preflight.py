@@ -86,7 +86,8 @@ def check(
     with _start_probe(recipe, device) as probe:
         found = _follow(read(recipe), progress)
         steps = count_steps(recipe, found, processes)
-        told = Preflight(**vars(found) | {"units": (), "validation": ()}, device=device, steps=steps)
+        facts: dict[str, Any] = vars(replace(found, units=(), validation=()))
+        told = Preflight(**facts, device=device, steps=steps)
         if told.problems:
             return told
         tried = _try(probe, _sample(recipe, found), progress)
