@@ -20,7 +20,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 gc.disable()  # until all tests are collected: what they import stays
 # Examples are the same in every run, and a slow machine is no failure.
-settings.register_profile("condviz", derandomize=True, deadline=None)
+settings.register_profile("condviz", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("fast", settings.get_profile("condviz"), max_examples=20)
 settings.register_profile("thorough", settings.get_profile("condviz"), max_examples=2_000)
 settings.load_profile("condviz")

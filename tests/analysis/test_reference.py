@@ -9,11 +9,13 @@ import pytest
 
 from condviz.analysis import reference as module
 from condviz.analysis.reference import compute_scores, pairs_digest, percentile, reference_pairs, reference_scores
+from condviz.evaluation.scoreboard import read_board
 from condviz.methods import ConditionalScorer
 from condviz.models import registry
 from condviz.types import Pair
 from tests.tiny import SENTENCES
 
+BOARD = read_board().models
 STORED = json.loads(module.SCORES.read_text(encoding="utf-8"))
 
 
@@ -46,11 +48,15 @@ def test_stored_scores_belong_to_the_stored_pairs() -> None:
 
 
 @pytest.mark.parametrize("name", registry.list_models())
-def test_stored_scores_are_what_the_model_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_scores_are_what_the_model_gives_and_the_board_is_no_older(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if missing := registry.describe(name).missing:
         pytest.skip(missing)
     model, some = registry.load(name, device="cpu", precision="float32"), reference_pairs()[::48]
     assert STORED["models"][name]["weights"] == model.weights_hash, "Run: python -m benchmarks.stored reference"
+    if name in BOARD and registry.describe(name).source == "checkpoint":
+        assert BOARD[name].weights == model.weights_hash, f"Run: python -m benchmarks models --model {name} --docs"
     stored = reference_scores(model)
     monkeypatch.setattr(module, "reference_pairs", lambda: some)
     nearest = np.abs(compute_scores(model)[:, None] - stored).min(axis=1)

@@ -14,8 +14,6 @@ from benchmarks.papers.costs import Demand, count_costs
 from benchmarks.papers.page import add_result, format_page, format_table, plot_table
 from benchmarks.papers.tables import Paper, Row, Run, Table, find_tables, papers
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.scoreboard import read_board
-from condviz.models.registry import describe, list_models, load
 from condviz.paths import ASSETS
 from condviz.training.recipes import load_recipe
 from tests.test_project import ROOT
@@ -160,15 +158,6 @@ def test_no_table_is_older_than_its_weights_or_its_recipe() -> None:
     for key, seeds in own.items():
         old = {seed for seed, one in seeds.items() if one["of"] != page.fingerprint(runs[key])}
         assert not old, f"{key}, seeds {old}: measure again with python -m benchmarks papers run"
-
-
-@pytest.mark.slow
-def test_no_score_of_the_board_is_older_than_its_weights() -> None:
-    board = read_board()
-    for info in map(describe, list_models()):
-        if info.source == "checkpoint" and info.name in board.models and not info.missing:
-            weights = load(info.name, device="cpu").weights_hash
-            assert weights == board.models[info.name].weights, f"python -m benchmarks models --model {info.name} --docs"
 
 
 def test_a_training_is_measured_for_all_tables_that_show_it() -> None:
