@@ -149,7 +149,8 @@ def stored_vectors(
     plain = model.separable or not (model.added_parameters or backbone.instruction)
 
     def compute(chunk: list[str], start: int) -> dict[str, Tensor]:
-        told = progress and (lambda done, _: progress(start + done, len(texts)))
+        report = progress
+        told = report and (lambda done, _: report(start + done, len(texts)))
         if plain:
             return {"vectors": backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)}
         return {"vectors": torch.from_numpy(model.encode_sentences(chunk, progress=told))}

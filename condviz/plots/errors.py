@@ -264,7 +264,8 @@ def _curve(judged: Judged, curve: tuple[CurvePoint, ...]) -> Markup:
     knots, fit = judged.calibration.scores, judged.calibration.ratings
     x, y = _score_axis(knots, "score"), Axis(1, 5, HEIGHT - BOTTOM, EDGE, "mean rating")
     places = np.unique(np.linspace(0, len(knots) - 1, 200).astype(int))
-    line = " ".join(f"{x.place(knots[place])},{y.place(fit[place])}" for place in places)
+    points = zip(knots[places].tolist(), fit[places].tolist(), strict=True)
+    line = " ".join(f"{x.place(score)},{y.place(rating)}" for score, rating in points)
     paths, marks = [(f"M{line}", "var(--cv-ink)")], []
     for point in curve:
         across, reach = x.place(point.score), 2 * point.error
