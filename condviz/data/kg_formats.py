@@ -212,7 +212,7 @@ def _read_graph(name: str, paths: Sequence[Path], form: Form, report: Report) ->
     else:
         keys = dict.fromkeys(end for split in SPLITS for head, _, tail in splits[split] for end in (head, tail))
         if not keys:
-            raise report.error(f"{last.name} has no rows. Write one for each triple: head, relation, tail.")
+            raise report.error(f"{last.name} has no row that can be used. Give triples: head, relation, tail.")
         nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
         kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
     return replace(build_graph(name, nodes, kinds, splits, place=place), notes=report.notes)

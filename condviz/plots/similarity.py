@@ -191,8 +191,9 @@ def matrix(comparison: Comparison) -> Markup:
         ]
         rows.append({"info": info, "base": base, "cells": cells})
     silence = [silent(comparison, column) for column in range(len(comparison.conditions))]
+    levels = expected_levels(comparison.sentence1, comparison.sentence2)
     shown = {"comparison": comparison, "rows": rows, "limits": CHANGE_LIMIT, "silence": silence, "share": share}
-    return render("similarity/matrix.html", **shown)
+    return render("similarity/matrix.html", expected={one: LEVELS[level][1] for one, level in levels.items()}, **shown)
 
 
 def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:

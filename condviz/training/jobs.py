@@ -43,6 +43,7 @@ from condviz.training.job import (
     find_process,
     hash_token,
     is_alive,
+    is_shared,
     kill,
     paths_of,
     read_job,
@@ -158,6 +159,11 @@ class Jobs:
                 self._advance()
             found = self._read()
         return sorted(found, key=lambda job: (job.status.created, job.id), reverse=True)
+
+    def models_of_others(self, token: str) -> set[str]:
+        """Return the names of models that only others than the holder of a token see, where others reach the page."""
+        jobs = self.list() if is_shared() else ()
+        return {job.name for job in jobs if job.status.owner and not job.may_change(token)}
 
     def get(self, id: str) -> Job:
         """Return a job; raises TrainingError if there is none with this id."""

@@ -16,7 +16,7 @@ from condviz.spec import Option, check_options, options_of, read_options, write_
 from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect, follow, steps_of
 from condviz.ui.markup import TERMS, html, render
-from condviz.ui.pool import ModelPool, Outcome, Work
+from condviz.ui.pool import OWNER, ModelPool, Outcome, Work
 from condviz.ui.state import Values, path_of, read_link
 
 Shown = TypeVar("Shown")
@@ -55,6 +55,8 @@ class Page:
     tab: Tab
     header: gr.HTML
     """Fires `navigate` with {"query": ...} when the visitor goes back or forward within the page."""
+    owner: gr.BrowserState
+    """The secret that the visitor's trainings and their models belong to."""
     models_changed: gr.State
     """Changes when a model was trained or deleted on this page."""
     menus: dict[gr.Dropdown, Callable[[], list[tuple[str, str]]]] = field(default_factory=dict)
@@ -270,7 +272,8 @@ def build_page(site: Site, tab: Tab) -> Page:
         elem_id="cv-header",
         script="condviz.header(element, (data) => trigger('navigate', data));",
     )
-    page = Page(site, tab, header, gr.State(0))
+    owner = gr.BrowserState("", storage_key="condviz-trainings", secret="condviz")
+    page = Page(site, tab, header, owner, gr.State(0))
     with gr.Column(elem_id="cv-page"):
         page.built = tab.build(page)
     status = html(_status(site.pool), elem_id="cv-status")
@@ -281,14 +284,15 @@ def build_page(site: Site, tab: Tab) -> Page:
     def look() -> tuple[str, gr.Timer]:
         return _status(site.pool), gr.Timer(active=not site.pool.settled)
 
-    def opened(*chosen: Any) -> list[Any]:  # noqa: ANN401 - of the menus
+    def opened(visitor: str, *chosen: Any) -> list[Any]:  # noqa: ANN401 - of the menus
+        OWNER.set(visitor or "")
         for step in site.on_open:
             step()
         menus = (_menu(choices(), value) for choices, value in zip(page.menus.values(), chosen, strict=True))
         return [*look(), *menus]
 
     light, menus = {"queue": False, **PRIVATE}, list(page.menus)
-    gr.on([page.opened, page.models_changed.change], opened, menus, [status, timer, *menus], **light)
+    gr.on([page.opened, page.models_changed.change], opened, [owner, *menus], [status, timer, *menus], **light)
     timer.tick(look, None, [status, timer], **light)
     return page
 

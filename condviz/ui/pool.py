@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -30,6 +31,7 @@ from condviz.errors import CheckpointError, CondvizError, DataError, UnknownMode
 from condviz.evaluation.scoreboard import best_encoder, fast_encoder, strengths
 from condviz.models import registry
 from condviz.paths import MODEL_FOLDERS
+from condviz.training.jobs import Jobs
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
 
@@ -177,6 +179,10 @@ def served_options() -> dict[str, str]:
     return {"backend": faster_in_float32(), "precision": "float32"}
 
 
+OWNER: ContextVar[str] = ContextVar("OWNER", default="")
+"""The secret, kept by the browser, of the visitor who opens a page: their own models are in its menus."""
+
+
 def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
     """Load a model for many visitors."""
     return registry.load(name, **served_options())
@@ -224,14 +230,18 @@ class ModelPool:
             return info
 
     def infos(self) -> list[ModelInfo]:
-        """Describe every model that can be described; a damaged one shows in `states` as failed."""
+        """Describe every model that `OWNER` may see and can be described; a damaged one is failed in `states`."""
         found = []
-        for name in self.names:
+        for name in self._seen():
             try:
                 found.append(self.info(name))
             except CondvizError as error:
                 self._note(name, LoadState("failed", _without_folder(error)))
         return found
+
+    def _seen(self) -> list[str]:
+        hidden = Jobs().models_of_others(OWNER.get())
+        return [name for name in self.names if name not in hidden]
 
     @cached_property
     def default(self) -> str:
@@ -350,7 +360,7 @@ class ModelPool:
 
     def _check(self, name: object) -> None:
         if not isinstance(name, str) or name not in self._states:
-            raise UnknownModelError(f"No model is called {str(name)[:80]!r}. Available: {', '.join(self.names)}.")
+            raise UnknownModelError(f"No model is called {str(name)[:80]!r}. Available: {', '.join(self._seen())}.")
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def run(
@@ -366,7 +376,7 @@ class ModelPool:
         names = [models] if isinstance(models, str) else list(dict.fromkeys(models))
         self._asked.update(dict.fromkeys(names, monotonic()))
         if not names:
-            raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self.names)}.")
+            raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self._seen())}.")
         for name in names:
             self._check(name)
         wants = "progress" in inspect.signature(function).parameters and not self.forks

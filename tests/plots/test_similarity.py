@@ -123,7 +123,7 @@ def test_a_shipped_example_says_what_a_reader_finds_and_where_the_model_is_wrong
         percentiles=np.array([[10.0, 90.0, 50.0]], np.float32),
     )  # fmt: skip
     assert "it is wrong" not in similarity.headline(right)
-    assert similarity.bars(right).count("a reader:") == 3
+    assert similarity.bars(right).count("a reader:") == similarity.matrix(right).count("a reader:") == 3
     wrong = replace(right, percentiles=np.array([[80.0, 90.0, 20.0]], np.float32))
     assert similarity.misordered(wrong) == ("the colour of the wall", "the colour of the bicycle")
     assert "it is wrong" in similarity.headline(wrong)

@@ -19,10 +19,12 @@ from condviz.errors import CheckpointError, CondvizError, UnknownModelError
 from condviz.models import registry
 from condviz.models.registry import describe
 from condviz.paths import CHECKPOINTS
+from condviz.training.jobs import Jobs
 from condviz.types import ModelInfo
 from condviz.ui.pool import (
     EAGER_SECONDS,
     LARGE_ROWS,
+    OWNER,
     LoadState,
     ModelPool,
     Stopped,
@@ -153,6 +155,22 @@ def test_preloading_begins_with_the_default_and_starts_once() -> None:
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownModelError, match="a, b"):
         ModelPool(["a", "b"], str).get("nobody")
+
+
+def test_models_of_other_visitors_are_in_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ModelPool(["minilm", "bi-encoder"])
+    others = {"mine": set(), "yours": {"bi-encoder"}}
+    monkeypatch.setattr(Jobs, "models_of_others", lambda self, token: others[token])
+    seen = {}
+    for visitor in others:
+        OWNER.set(visitor)
+        seen[visitor] = [name for _, name in pool.choices()]
+    OWNER.set("yours")
+    with pytest.raises(UnknownModelError) as told:
+        pool.get("nobody")
+    OWNER.set("")
+    assert (set(seen["mine"]), seen["yours"]) == ({"minilm", "bi-encoder"}, ["minilm"])
+    assert "bi-encoder" not in str(told.value)
 
 
 def test_a_model_that_has_come_since_is_the_last() -> None:

@@ -90,7 +90,7 @@ def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
 @pytest.mark.parametrize("preset", recipe_text.QUALITIES)
 def test_a_training_starts_from_any_model_that_is_offered_with_its_method(preset: str) -> None:
     table = {"table": ["a.csv", "b.csv"], "batching": "pairs", "rows": 400}
-    names = [name for _, name in recipe_text.starts()]
+    names = [name for _, name in recipe_text.starts(ModelPool().infos())]
     assert recipe_text.best_start() in names
     assert names[-1] == recipe_text.PRETRAINED
     for name in names:
@@ -280,6 +280,7 @@ def test_where_others_come_trainings_belong_to_who_started_them(
         with pytest.raises(DataError, match="somebody else"):
             call()
     assert tab.api_status(job.id, "mine")["probes"]
+    assert [job.name in tab.jobs.models_of_others(token) for token in ("yours", "", "mine")] == [True, True, False]
     with pytest.raises(DataError, match="not the password"):
         tab.unlock("", NOTHING, "yours")
     monkeypatch.setenv(train.OPERATOR, "boss")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -56,10 +56,10 @@ def parse(text: object) -> dict[str, Any]:
         raise ConfigError(f"The recipe is not valid TOML: {error}. Correct that line.") from error
 
 
-def starts() -> list[tuple[str, str]]:
-    """Return the models that a training may start from, as choices: those that agree best with people first."""
+def starts(infos: Sequence[ModelInfo]) -> list[tuple[str, str]]:
+    """Return those models that a training may start from, as choices: which agree best with people first."""
     found = pair_accuracies()
-    infos = [info for info in _infos() if info.trained and info.conditional and not (info.graph or info.missing)]
+    infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
     rated = {info.name: found.get(info.name, {}).get("csts", 0.0) for info in infos}
     choices = [
         (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)

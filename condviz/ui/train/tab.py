@@ -68,7 +68,7 @@ class TrainTab:
                 self.curve = html(views.render_curve(start, ()) if start else "", elem_id="cv-train-curve")
                 self.learned = html("", elem_id="cv-train-learned")
         self._sections(script)
-        self.owner = gr.BrowserState("", storage_key="condviz-trainings", secret="condviz")
+        self.owner = page.owner
         self.takes, self._tries = gr.State({}), Counts(60)
         self.table, self.shown = gr.State(None), gr.State(dict(NOTHING))
         self.timer = gr.Timer(TICK_SECONDS, active=False)
@@ -88,7 +88,7 @@ class TrainTab:
         html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
         said: dict[str, Any] = {"label": "Start from", "info": "and how many of people’s pairs it orders right"}
         self.best = recipes.best_start()  # describes every model: once, not at each edit
-        self.begins = gr.Dropdown(recipes.starts(), value=self.best, elem_id="cv-train-from", **said)
+        self.begins = gr.Dropdown(recipes.starts(self.pool.infos()), value=self.best, elem_id="cv-train-from", **said)
         plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
         self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
@@ -201,6 +201,7 @@ class TrainTab:
         self.page.opened(lambda owner: owner or secrets.token_urlsafe(16), self.owner, self.owner, **own)
         self.page.opened(self._opened, None, None, **own)
         self.page.site.on_open.append(self._add_models)
+        self.page.on_models(self.begins, lambda: recipes.starts(self.pool.infos()))
         self.share_model.connect(self.shown, self.owner)
         publish(self.api_train, "train", heavy=False)
         publish(self.api_status, "train_status", heavy=False)
