@@ -74,10 +74,12 @@ def load_graph(
         raise DataError(
             f"There is no graph {name[:200]!r}. Known: {', '.join(ours)}; or give a folder of tables, or one table."
         )
-    place = ours.get(name, Path(name))
+    place, form = ours.get(name, Path(name)), Form(header, separator, encoding)
+    if name in ours and (form != Form() or skip_bad):
+        raise DataError(f"{name} is read as it ships: leave out header, separator, encoding and skip_bad.")
     stats = (path.stat() for path in _find_tables(place)) if name not in LARGE else ()
     stamp = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
-    return _load(name, place, stamp, Form(header, separator, encoding), skip_bad)
+    return _load(name, place, stamp, form, skip_bad)
 
 
 @cache

@@ -305,6 +305,12 @@ def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relatio
     assert (found[0], graph.relation_text(found[1])) == (thing, relation)
 
 
+@pytest.mark.parametrize("options", [{"header": True}, {"separator": ";"}, {"encoding": "utf-16"}, {"skip_bad": True}])
+def test_how_a_table_is_read_is_no_question_for_a_graph_that_ships(options: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="everyday is read as it ships: leave out header"):
+        load_graph("everyday", **options)
+
+
 def test_a_name_is_no_question_and_what_cannot_be_answered_asks_for_a_thing() -> None:
     graph = load_graph("everyday")
     assert all(parse_question(graph, name) is None for name in ("bee", "unicorn", "brown bear cub", "why not"))
