@@ -20,7 +20,7 @@ def run_cell(source: str, names: dict[str, object]) -> object:
     """Run a cell as a notebook does; returns the value of its last line, None where that is no expression."""
     *body, last = ast.parse(source).body
     if not isinstance(last, ast.Expr):
-        body, last = [*body, last], ast.Expr(ast.Constant(None))
+        body, last = [*body, last], ast.Expr(ast.parse("None", mode="eval").body)
     exec(compile(ast.Module(body, []), "cell", "exec"), names)
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 

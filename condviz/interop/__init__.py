@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from condviz.errors import require
@@ -16,10 +17,6 @@ __all__ = ["ConditionalModule", "ConditionalSTS", "ConditionalSTSEvaluator", "to
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "ConditionalSTS":
-        require("mteb", "interop")
-        from condviz.interop import tasks as place
-    else:
-        require("sentence_transformers", "interop")
-        from condviz.interop import modules as place
-    return getattr(place, name)
+    needed, place = ("mteb", "tasks") if name == "ConditionalSTS" else ("sentence_transformers", "modules")
+    require(needed, "interop")
+    return getattr(import_module(f"{__name__}.{place}"), name)

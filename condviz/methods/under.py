@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import numpy as np
 from torch import Tensor, device
@@ -11,6 +11,7 @@ from torch import Tensor, device
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
+    from condviz.methods.base import Texts, VectorsToArray, VectorsToTensor
     from condviz.methods.encoders import ConditionalEncoder
 
 Array = TypeVar("Array", np.ndarray, Tensor)
@@ -41,51 +42,26 @@ class Conditioned:
         return f"{type(self).__name__}({self.model.info.name}, {self.condition!r})"
 
     @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        batch_size: int | None = ...,
-        show_progress_bar: bool | None = ...,
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        **same: object,
-    ) -> np.ndarray: ...
+    def encode(self, sentences: Texts, **options: Unpack[VectorsToArray]) -> np.ndarray: ...
     @overload
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        batch_size: int | None = ...,
-        show_progress_bar: bool | None = ...,
-        *,
-        convert_to_tensor: Literal[True],
-        device: str | None = ...,
-        normalize_embeddings: bool = ...,
-        **same: object,
-    ) -> Tensor: ...
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = None,
-        *,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = False,
-        **same: object,
-    ) -> np.ndarray | Tensor:
-        """Encode n sentences, or one, under the condition: (n, d) float32, or (d,).
+    def encode(self, sentences: Texts, **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode(self, sentences: Texts, **options: Any) -> np.ndarray | Tensor:
+        """Encode sentences under the condition.
 
-        Options mean what they mean in sentence-transformers; without a batch size, passes are filled by tokens. Others
-        of its options are allowed with the values that mean no change: convert_to_numpy=True, or None. ConfigError for
-        other values, DataError if something is not text.
+        Args:
+            sentences: n texts, or one.
+            **options: As in `ConditionalEncoder.encode`. Others of sentence-transformers may have the values that mean
+                no change: convert_to_numpy=True, or None.
+
+        Returns:
+            (n, d) float32, or (d,) for one text.
+
+        Raises:
+            ConfigError: If an option is unknown or not allowed.
+            DataError: If something is not text.
         """
-        if wrong := [name for name, value in same.items() if not (value is None or (name, value) == _DEFAULT)]:
-            raise ConfigError(f"Unknown option {wrong[0]} = {same[wrong[0]]!r} of encode.")
-        options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar, "device": device}
-        options |= {"convert_to_tensor": convert_to_tensor, "normalize_embeddings": normalize_embeddings}
-        return self.model.encode(sentences, self.condition, **options)
+        given = {name: value for name, value in options.items() if not (value is None or (name, value) == _DEFAULT)}
+        return self.model.encode(sentences, self.condition, **given)
 
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
         """Compute the cosine of every row with every row: (n, d), (m, d) -> (n, m). See `ConditionalEncoder`."""

@@ -36,7 +36,7 @@ def test_it_encodes_under_its_condition(name: str) -> None:
 
 def test_names_and_meanings_are_those_of_sentence_transformers(model: ConditionalEncoder) -> None:
     sport = model.under(SPORT)
-    vectors = sport.encode(SENTENCES, 2, False)
+    vectors = sport.encode(SENTENCES, batch_size=2, show_progress_bar=False)
     assert sport.encode(SENTENCES[0]).shape == (32,)
     assert sport.similarity(vectors, vectors[:3]).shape == (4, 3)
     assert sport.similarity_pairwise(vectors, vectors).shape == (4,)
@@ -45,7 +45,7 @@ def test_names_and_meanings_are_those_of_sentence_transformers(model: Conditiona
     assert isinstance(tensor, torch.Tensor)
     np.testing.assert_allclose(tensor.norm(dim=1), np.ones(4), atol=1e-6)
     np.testing.assert_array_equal(sport.encode(SENTENCES, convert_to_numpy=True, prompt=None), vectors)
-    with pytest.raises(ConfigError, match="Unknown option prompt = 'query: '"):
+    with pytest.raises(ConfigError, match="Unknown option prompt. Options: batch_size"):
         sport.encode(SENTENCES, prompt="query: ")
 
 
