@@ -128,7 +128,7 @@ PLANS = dict(_plans())
 def pack(folder: Path) -> None:
     """Write rows.json.gz, and start-NAME.safetensors for each model that MiniLM models begin with."""
     from condviz.data import corpora
-    from condviz.evaluation import benchmark
+    from benchmarks import parts as board
 
     texts: dict[str, int] = {}
 
@@ -147,7 +147,7 @@ def pack(folder: Path) -> None:
         ]
         for name, (draws, _) in SOURCES.items()
     }
-    parts = {name: numbered(benchmark.choose(name).rows) for name in benchmark.PARTS if name != "plain"}
+    parts = {name: numbered(board.choose(name).rows) for name in board.PARTS if name != "plain"}
     parts["tables_validation"] = numbered(corpora.build("tables", "validation", seed=0)[:800])
     told = sorted({row[i] for name in ("tables", "scenes", "cebab") for b in blocks[name] for row in b for i in (0, 1)})
     told += sorted({row[i] for row in csts["train90"] for i in (0, 1)})

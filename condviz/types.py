@@ -351,9 +351,12 @@ class Attribution(Result):
         ]
 
     def strongest(self, count: int = 3, *, sentences: Sequence[int] = (1, 2), apart: bool = False) -> list[str]:
-        """Return the words of `sentences`, in lower case, that raise the score most, or lower it with `apart`.
+        """Return the words, in lower case, that raise the score most, strongest first; leave out negligible effects.
 
-        Strongest first, at most `count`; negligible effects are left out.
+        Args:
+            count: How many words at most.
+            sentences: Whose words.
+            apart: Return the words that lower the score most instead.
         """
         texts = {1: (self.words1, self.effects1), 2: (self.words2, self.effects2)}
         effects = [pair for number in sentences for pair in zip(*texts[number], strict=True)]

@@ -164,7 +164,11 @@ def _usual() -> np.ndarray:
 
 
 def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate which conditions n texts clearly tell, (n, m) bool, and by how many logits more than others do."""
+    """Estimate which conditions of the library texts tell.
+
+    Returns:
+        (n, m) bool: those that each text clearly tells; and (n, m) float32: by how many logits more than other texts.
+    """
     from condviz.encoder.applies import logits
 
     found = logits(texts, library_conditions()).T.numpy()
@@ -205,7 +209,17 @@ def rank_conditions(
     *,
     progress: Progress | None = None,
 ) -> list[RankedCondition]:
-    """Rank conditions, by default those of the library that fit the sentences, by the score, highest first."""
+    """Rank conditions by the similarity of a pair under them, highest first.
+
+    Args:
+        model: Any model.
+        sentence1, sentence2: The pair.
+        conditions: Those to try; by default those of the library that fit the sentences.
+        progress: As in `ConditionalScorer.score`.
+
+    Raises:
+        DataError: If a text is not usable.
+    """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions
     chosen = check_conditions(chosen, max_conditions=len(chosen))

@@ -44,12 +44,17 @@ class Isotropy:
 
 
 def frobenius_variance(matrices: np.ndarray) -> float:
-    """Return the variance, over m conditions, of the scaled Frobenius norm of what a condition does to a sentence.
+    """Measure how much the size of the condition's transformation differs between conditions.
 
-    Of W_c (m, d, d), whose norms are divided by d; or of the vectors of a Hadamard head (m, d), read as diagonal
-    matrices, whose norms are divided by the square root of d.
+    Args:
+        matrices: (m, d, d): W_c of m conditions, whose norms are divided by d; or (m, d): the vectors of a Hadamard
+            head, read as diagonal matrices, whose norms are divided by the square root of d.
 
-    Source: Hyper-CL (Yoo et al. 2024), section 5.4.1: 0.0248 for W_c and 0.001 for the Hadamard head.
+    Returns:
+        Variance of the scaled Frobenius norms over the conditions (divided by m), at least 0.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 5.4.1: 0.0248 for W_c and 0.001 for the Hadamard head.
     """
     array = np.asarray(matrices, dtype=np.float64)
     square = array.ndim == 3 and array.shape[1] == array.shape[2]
@@ -94,10 +99,13 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
 def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progress: Progress | None = None) -> float:
     """Return IPC, in (0, 1]: the smallest over the largest partition function of the vectors, scaled to length 1.
 
-    Of vectors (n, d), in the directions (q, d), which are unit vectors.
+    Args:
+        embeddings: Shape (n, d).
+        directions: Unit vectors, shape (q, d).
+        progress: Told the directions done.
 
-    Source: CASE, table 5, after Mu and Viswanath 2018. It is nearly a function of the length of the mean vector and of
-    d.
+    Source:
+        CASE, table 5, after Mu and Viswanath 2018. It is nearly a function of the length of the mean vector and of d.
     """
     scaled, parts = _scale(embeddings), []
     for start in range(0, len(directions), DIRECTIONS_AT_ONCE):
@@ -122,7 +130,12 @@ def isotropy(
 
 
 def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
-    """Return the mean silhouette by cosine, in [-1, 1], of vectors (n, d) in two groups or more."""
+    """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
+
+    Args:
+        embeddings: Shape (n, d), finite.
+        groups: (n,) group of each, at least two, one of them with two members.
+    """
     found = sample_silhouette(unit_rows(embeddings), np.asarray(groups), metric="cosine")
     if found is None:
         raise DataError(
@@ -161,14 +174,22 @@ def turn_at_random(vectors: np.ndarray, groups: Sequence[str], *, seed: int = 0)
 def describe_matrices(
     model: ConditionalScorer, conditions: Sequence[str], *, progress: Progress | None = None
 ) -> dict[str, Any] | None:
-    """Describe the matrix W_c that Hyper-CL makes of each of the first `MAX_MATRICES` conditions; else None.
+    """Describe the matrix W_c that Hyper-CL makes of every condition.
 
-    Plain JSON: "conditions"; "left_out", how many more there are; "spectra" (m lists of at most `SHOWN_VALUES` singular
-    values, largest first, the largest of all being 1); "norms" (m Frobenius norms divided by d); "variance" of these
-    norms; "rank" (m: how many singular values make 99 % of the squared norm); "distances" (m, m): 1 - cosine of the
-    matrices as vectors; "places" (m, 2): PCA of the matrices, where there are three conditions or more.
+    Args:
+        model: Any; only those with `condition_matrix` have W_c.
+        conditions: m conditions; the first `MAX_MATRICES` are described.
+        progress: Told the conditions done.
 
-    Source: Norms and their variance: Hyper-CL (Yoo et al. 2024), section 5.4.1. Spectra and distances are ours.
+    Returns:
+        Plain JSON: "conditions"; "left_out", how many more there are; "spectra" (m lists of at most `SHOWN_VALUES`
+        singular values, largest first, the largest of all being 1); "norms" (m Frobenius norms divided by d);
+        "variance" of these norms; "rank" (m: how many singular values make 99 % of the squared norm); "distances"
+        (m, m): 1 - cosine of the matrices as vectors; "places" (m, 2): PCA of the matrices, where there are three
+        conditions or more. None for models without W_c.
+
+    Source:
+        Norms and their variance: Hyper-CL (Yoo et al. 2024), section 5.4.1. Spectra and distances are ours.
     """
     if not model.condition_matrices or not conditions:
         return None

@@ -295,8 +295,9 @@ def open_with_model(
 ) -> tuple[Corpus, ConditionalScorer]:
     """Open a corpus with the model that is to read it, see `group_by`.
 
-    DataError if it has fewer texts than `fewest`, or is `bounded` and has too many; ConfigError for a model without
-    vectors.
+    Raises:
+        DataError: If it has fewer texts than `fewest`, or is `bounded` and has too many.
+        ConfigError: If the model has no vectors under a condition.
     """
     loaded = None if model is None else load(model)
     corpus = open_corpus(store, loaded)

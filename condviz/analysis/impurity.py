@@ -87,12 +87,18 @@ def impurity(
     """Measure how far the members of each group are spread over the clusters.
 
     I = - sum over groups i of |C_i| / |S| times the sum over clusters j of p_ij log p_ij, where p_ij is the share of
-    group i that lies in cluster j, and 0 log 0 = 0. `num_clusters` is the K of `normalised`; None takes the clusters
-    that have members. DataError or ConfigError if there is no member, the lengths differ, or more clusters than K have
-    members.
+    group i that lies in cluster j, and 0 log 0 = 0.
 
-    Source: Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our
-    choice.
+    Args:
+        groups: Group (condition) of each of n members.
+        clusters: Cluster of each member.
+        num_clusters: K that `normalised` refers to; None takes the clusters that have members.
+
+    Raises:
+        DataError, ConfigError: If there is no member, the lengths differ, or more than `num_clusters` have members.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.
     """
     counts = group_cluster_table(groups, clusters).counts
     used = counts.shape[1]

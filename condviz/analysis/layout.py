@@ -227,7 +227,9 @@ class Topic:
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:
     """Find clusters on a map and name each by words that are frequent in it and rare outside.
 
-    The largest, at most `MAX_TOPICS`; none if there are fewer than two clusters or more than `MOST_POINTS` points.
+    Returns:
+        The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
+        `MOST_POINTS` points.
     """
     smallest = max(4, round(np.sqrt(len(layout)) / 2))
     if not 2 * smallest <= len(layout) <= MOST_POINTS:
@@ -250,8 +252,11 @@ def distinctive_words(
 ) -> list[tuple[str, ...]]:
     """Return the words that are frequent in each cluster and rare outside, best first.
 
-    Clusters (n,) count from 0; negative for none. A word occurs in two sentences of its cluster or more, and in a
-    `share`.
+    Args:
+        texts: n sentences.
+        clusters: (n,) number of the cluster of each, from 0; negative for none.
+        num_words: Words at most; each occurs in two sentences of its cluster or more.
+        share: Of the sentences of a cluster, how many at least have the word.
     """
     number = int(clusters.max()) + 1
     text = require("sklearn.feature_extraction.text", "viz")

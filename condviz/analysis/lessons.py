@@ -43,13 +43,20 @@ class RouterTrace:
 def trace_router(
     model: ConditionalScorer, sentence: str, condition: str, *, layer: int | None = None, temperature: float = 1.0
 ) -> RouterTrace:
-    """Follow a sentence through the routed layers of a CSR model with the paper's router, up to one of them.
+    """Follow a sentence through the routed layers of CSR.
 
-    `layer` counts from 1; None takes the last. The temperature divides the scores in every routed layer; 1 is the model
-    as it was trained. Where it grows, all weights come to be 1 / L, and the condition no longer matters. ConfigError if
-    the model has no such router or no such layer, or the temperature is not positive.
+    Args:
+        model: A CSR model with the paper's router.
+        sentence, condition: The texts.
+        layer: Number of a routed layer, from 1; None takes the last.
+        temperature: Divides the scores in every routed layer; 1 is the model as it was trained. Where it grows, all
+            weights come to be 1 / L, and the condition no longer matters.
 
-    Source: Lin et al. 2024, Eq. 1. The temperature is ours.
+    Raises:
+        ConfigError: If the model has no such router or no such layer, or the temperature is not positive.
+
+    Source:
+        Lin et al. 2024, Eq. 1. The temperature is ours.
     """
     if not model.has_router or getattr(model.method_config, "router", "") != "query_key":
         raise ConfigError(f"{model.info.name} has no router that compares a query with keys. Choose csr.")
@@ -108,7 +115,12 @@ def _cluster(unit: np.ndarray, conditions: Sequence[str]) -> KMeansImpurity:
 
 
 def measure(vectors: np.ndarray, points: MapPoints) -> Space:
-    """Measure one space of vectors (n, d), one per point; by direction, as the score is a cosine."""
+    """Measure one space; by direction, as the score is a cosine.
+
+    Args:
+        vectors: (n, d), one per point.
+        points: Sentences, each under a condition, with its answer.
+    """
     unit = unit_rows(vectors)
     found = _cluster(unit, points.conditions)
     agreement = np.mean([row.agreement for row in value_agreement(unit, points.conditions, points.values)])
@@ -124,11 +136,16 @@ def measure_spaces(
     centred: bool = False,
     label: float = 1.0,
 ) -> dict[str, dict[str, Any]]:
-    """Measure sentences in the spaces of `names`: alone, under the model, turned at random, labelled.
+    """Measure sentences alone, under the model, under random matrices, and with their condition stuck on.
 
-    `centred` takes the mean of all sentences off before the random matrices, one per condition. `label` is the length
-    of the piece with which a vector of length 1 is made longer: one number per condition, `label` for its own and 0 for
-    the others. Two sentences under one condition keep the order of their cosines.
+    Args:
+        model: Any with vectors.
+        points: Sentences, each under a condition, with its answer.
+        names: Of `SPACES`, those to measure.
+        seed: Of the random matrices, one per condition.
+        centred: Take the mean of all sentences off before the random matrices.
+        label: Length of the piece with which a vector of length 1 is made longer: one number per condition, `label` for
+            its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
 
     Returns:
         Name -> fields of `Space`; "chance" -> both measures with shuffled answers and conditions.

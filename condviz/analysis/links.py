@@ -121,9 +121,12 @@ def describe_entity(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> LinkProfile:
-    """Ask about one entity under the relations that fit it, `MOST_ASKED` at most; as in `predict_links`.
+    """Ask about one entity under the relations that fit it, `MOST_ASKED` at most.
 
-    `asked` is a question to ask first, as (relation, direction), where `head` is none; vectors are kept in `folder`.
+    Args:
+        model, head, graph, progress: As in `predict_links`, and so are the errors.
+        asked: A question to ask first, as (relation, direction), where `head` is none.
+        folder: Where vectors of entities are kept on disk; by default the folder of the program.
     """
     predictor = get_predictor(model, graph, folder=folder)
     if question := parse_question(predictor.graph, head):

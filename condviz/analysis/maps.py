@@ -222,10 +222,15 @@ def build_map(
 def measure_space(
     vectors: np.ndarray, points: MapPoints, *, clusters: int | None = None, progress: Progress | None = None
 ) -> Measures:
-    """Measure one space, vectors (n, d); what cannot be measured is explained and takes nothing else down.
+    """Measure one space; what cannot be measured is explained and takes nothing else down.
 
-    K-means, with K `clusters` or the number of conditions, and silhouette go by direction (rows scaled to length 1), as
-    the score of all these models is a cosine.
+    K-means and silhouette go by direction (rows scaled to length 1), as the score of all these models is a cosine.
+
+    Args:
+        vectors: Shape (n, d).
+        points: The points behind them.
+        clusters: K; None takes the number of conditions.
+        progress: Called with (done, total); may raise to stop.
     """
     unit, problems = unit_rows(vectors), {}
 

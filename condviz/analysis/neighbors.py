@@ -51,11 +51,16 @@ class ValueAgreement:
 def nearest(
     vectors: np.ndarray, k: int, *, groups: Sequence[str | int] | None = None, progress: Progress | None = None
 ) -> Neighbors:
-    """Find the k nearest others of every vector, (n, d) finite; with `groups` in its own group only.
+    """Find the k nearest others of every vector.
 
     Compared with all, not with a sample: at 10,000 vectors of 384 numbers the product of matrices takes less time than
-    the approximate search of umap-learn (NN-descent), see `python -m benchmarks.projection`. A row of zeros has the
-    cosine 0 with everything. `progress` is told the rows done, several times a second.
+    the approximate search of umap-learn (NN-descent), see `python -m benchmarks.projection`.
+
+    Args:
+        vectors: Shape (n, d), finite. A row of zeros has the cosine 0 with everything.
+        k: How many, at least 1.
+        groups: Group of each row; others are then looked for in its group only.
+        progress: Told the rows done, several times a second.
     """
     unit = unit_rows(vectors).astype(np.float32)
     if k < 1:
@@ -99,11 +104,19 @@ def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:
 def value_agreement(
     embeddings: np.ndarray, conditions: Sequence[str], values: Sequence[str]
 ) -> tuple[ValueAgreement, ...]:
-    """Measure every condition apart, among its own points: a row for each with at least two known values.
+    """Measure every condition apart, among its own points.
 
     Impurity of conditions only says that projections of different conditions lie apart, which different matrices give
     almost for free. This asks what a reader hopes to see: "three people" near "three people" under "the number of
-    people". Embeddings are (n, d); points whose value is "" are left out.
+    people".
+
+    Args:
+        embeddings: Shape (n, d), finite.
+        conditions: (n,) condition of each.
+        values: (n,) value of each, "" where unknown; such points are left out.
+
+    Returns:
+        One row per condition with at least two known values, in order of appearance.
     """
     return tuple(
         ValueAgreement(
@@ -120,10 +133,16 @@ def value_agreement(
 def judge_values(
     before: Neighbors, after: Neighbors, conditions: Sequence[str], values: Sequence[str]
 ) -> tuple[Verdict, Verdict]:
-    """Judge whether sentences with the same value are neighbours within their condition, against shuffled values.
+    """Judge whether sentences with the same value are neighbours, against shuffled values.
 
-    Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen from `before` to
-    `after` reading the condition, and how far it is above chance then. A value is "" where unknown.
+    Args:
+        before, after: Nearest others within each condition, without and with it.
+        conditions: (n,) condition of each point.
+        values: (n,) value of each, "" where unknown.
+
+    Returns:
+        Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen, and how far it is
+        above chance after conditioning.
     """
     _, places = np.unique(np.asarray(conditions, dtype=object).astype(str), return_inverse=True)
     codes = np.unique(np.asarray(values, dtype=object).astype(str), return_inverse=True)[1]

@@ -34,10 +34,15 @@ _SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class MapPoints:
-    """Checked sentences; point i is sentence i under condition i, with n cells of text in each of other `columns`.
+    """Checked sentences; point i is sentence i under condition i.
 
-    A blank cell is missing; `value` is the column that holds the value of each sentence under its condition, or "".
-    With `crossed` every text stands under every condition; then a point's own text is no neighbour of it.
+    Attributes:
+        texts: n sentences.
+        conditions: n conditions, one each.
+        columns: Other columns of the table: name -> n cells as text, "" where missing.
+        value: The column that holds the value of each sentence under its condition, or "".
+        crossed: True if every text stands under every condition; then a point's own text is no neighbour of it.
+        notes: What the reader should know, for instance which rows were left out.
     """
 
     texts: tuple[str, ...]
@@ -94,8 +99,13 @@ def points_from_table(
 ) -> MapPoints:
     """Take points from a table: texts with a column of conditions, or crossed with conditions given here.
 
-    A column None is guessed as by `guess_columns`, "" takes none. Of a larger table `sample` rows are drawn at random,
-    as the notes say.
+    Args:
+        table: As read.
+        text_column, condition_column, value_column: Columns; None guesses as `guess_columns`, "" takes no column.
+        conditions: Cross every text with these in place of a condition column.
+        sample: Draw this many rows at random from a larger table; the notes say so. None uses all rows.
+        seed: Of that draw.
+        max_points: The most that are allowed.
     """
     if sample is not None and sample < 1:
         raise ConfigError(f"sample must be at least 1, got {sample}.")
@@ -139,9 +149,15 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
     """Draw sentences of our scenes for conditions, the same number for each of the commonest values where possible.
 
     After Hyper-CL (Yoo et al. 2024), figure 4 and section 5.2: three conditions, 20 sentences each, every sentence
-    under one condition. Their sentences are from C-STS; ours are from families of scenes that no training has seen,
-    none used twice. `names` are aspects, each of which becomes one condition in its first wording. The points have the
-    columns "value" (the tag), "aspect" and "domain".
+    under one condition. Their sentences are from C-STS; ours are from families of scenes that no training has seen.
+
+    Args:
+        names: Aspects, each of which becomes one condition in its first wording.
+        per_group: Sentences per condition.
+        seed: Of the draw.
+
+    Returns:
+        Points with the columns "value" (the tag), "aspect" and "domain"; no family is used twice.
     """
     families, aspects = load_families(), load_aspects()
     unknown = [name for name in names if name not in aspects]

@@ -165,11 +165,17 @@ def filter_rows(corpus: Corpus, where: str, contains: str) -> np.ndarray:
 def score_rows(
     model: ConditionalScorer, corpus: Corpus, query: str, *conditions: str | None, progress: Progress | None = None
 ) -> np.ndarray:
-    """Score every text of a corpus against a checked query by its stored vectors, read once: (m, n) float32, cosines.
+    """Score every text of a corpus against a query by its stored vectors, which are read once.
 
-    The model is that of the vectors; with a condition it encodes sentences and conditions apart. Conditions are m
-    checked texts; None, which is also taken where there are none, scores without one. `progress` is told (texts scored,
-    n).
+    Args:
+        model: The model of the vectors; with a condition, a `SeparableEncoder`.
+        corpus: n texts.
+        query: A checked text.
+        conditions: m checked texts; None, which is also taken where there are none, scores without a condition.
+        progress: Told (texts scored, n); may raise to stop.
+
+    Returns:
+        (m, n) float32, cosines.
     """
     import torch
 

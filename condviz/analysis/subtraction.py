@@ -93,9 +93,13 @@ def read_offsets(model: ConditionalScorer, sentences: Sequence[str], condition: 
 
 
 def plane(origin: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Return three points (d,) in the plane through them: the first at 0, lengths and angles as in the full space.
+    """Return three points in the plane through them: the first at 0, lengths and angles as in the full space.
 
-    The result has the places of the second, on the first axis, and of the third: (2, 2).
+    Args:
+        origin, one, two: (d,) each.
+
+    Returns:
+        (2, 2) places of the second and third; the second lies on the first axis.
     """
     a, b = one - origin, two - origin
     length = np.linalg.norm(a)
@@ -128,10 +132,13 @@ def make_toy(unasked: float) -> Toy:
 
 
 def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
-    """Project all items, by one of `PROJECTIONS`, by what the first half teaches.
+    """Project all items by what the first half teaches.
 
-    "linear" is a matrix without bias trained, as in CASE, so that the cosine of two items comes near 1 where they have
-    the same answer and 0 where not.
+    Args:
+        toy: The items.
+        name: Of `PROJECTIONS`; "linear" is a matrix without bias trained, as in CASE, so that the cosine of two
+            items comes near 1 where they have the same answer and 0 where not.
+        dimension: Of the result.
     """
     if name not in PROJECTIONS:
         raise ConfigError(f"There is no projection {name!r}. There are: {', '.join(PROJECTIONS)}.")

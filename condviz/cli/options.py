@@ -38,8 +38,8 @@ def add_command(
 ) -> argparse.ArgumentParser:  # fmt: skip
     """Add a command: its function says what it does, in the first line in short for the list of commands."""
     short, _, more = (inspect.getdoc(run) or "").partition("\n\n")
-    said = {"help": f"{short[0].lower()}{short[1:]}".rstrip("."), "description": f"{short} {more}".replace("%", "%%")}
-    parser = commands.add_parser(name, parents=parents, aliases=aliases, **said)
+    brief, whole = f"{short[0].lower()}{short[1:]}".rstrip("."), f"{short} {more}".replace("%", "%%")
+    parser = commands.add_parser(name, parents=parents, aliases=aliases, help=brief, description=whole)
     parser.set_defaults(command=run)
     return parser
 

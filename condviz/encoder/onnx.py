@@ -23,6 +23,10 @@ OPSET, FUSED_OPSET, IR_VERSION = 17, 1, 8
 FUSED = "com.microsoft"
 """Where the library's own operators are found: several steps of a layer in one pass over memory."""
 
+CONSTANTS = {"step": 1 / 127, "zero": 128, "small_step": 1 / 217, "low_zero": 38, "least": 1e-9, "one": 1.0}
+"""Of int8. States of a token divided by the largest lie in -1 to 1, behind GELU and divided by no less than one in
+-0.17 to 1: steps and zeros spread either over the 256 values of a byte."""
+
 Weights = Mapping[str, "OrtValue"]
 
 
@@ -122,14 +126,18 @@ def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
             add("FusedMatMul", f"{states} {weight}_weight", output, transB=1)
             return
         size, whole, matrix = f"{states}_size", f"{states}_whole", f"{weight}_weight"
+        step, zero = ("small_step", "low_zero") if states == "inner" else ("step", "zero")
         if states not in sizes:
             sizes.add(states)
-            add("Abs", states, f"{states}_positive", domain="")
-            add("ReduceMax", f"{states}_positive", f"{states}_largest", domain="", axes=[-1])
-            add("Max", f"{states}_largest least", size, domain="")  # a router may have set all to 0
+            if states != "inner":  # GELU returns no less than -0.17
+                add("Abs", states, f"{states}_positive", domain="")
+            largest = states if states == "inner" else f"{states}_positive"
+            add("ReduceMax", largest, f"{states}_largest", domain="", axes=[-1])
+            least = "one" if states == "inner" else "least"  # a router may have set all to 0
+            add("Max", f"{states}_largest {least}", size, domain="")
             add("Div", f"{states} {size}", f"{states}_even", domain="")
-            add("QuantizeLinear", f"{states}_even step middle_of_bytes", whole, domain="")
-        given = f"{whole} {matrix} step {matrix}_scale middle_of_bytes {matrix}_zero"
+            add("QuantizeLinear", f"{states}_even {step} {zero}", whole, domain="")
+        given = f"{whole} {matrix} {step} {matrix}_scale {zero} {matrix}_zero"
         add("MatMulIntegerToFloat", given, f"{output}_even")
         add("Mul", f"{output}_even {size}", output, domain="")
         integers.update((matrix, f"{matrix}_zero"))
@@ -155,8 +163,8 @@ def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
         added = "- bias" if half == "attend with bias" else ""
         add("MultiHeadAttention", f"queries plain_keys values biases {added}", "attended", num_heads=heads)
     if int8:
-        for name, value in (("least", 1e-9), ("step", 1 / 127), ("middle_of_bytes", 128)):
-            kind = TensorProto.UINT8 if name == "middle_of_bytes" else TensorProto.FLOAT
+        for name, value in CONSTANTS.items():
+            kind = TensorProto.UINT8 if name.endswith("zero") else TensorProto.FLOAT
             given = helper.make_tensor("", kind, [], [value])
             nodes.insert(0, helper.make_node("Constant", [], [name], value=given))
     made = {output for node in nodes for output in node.output}

@@ -67,7 +67,12 @@ def calibrate(model: ConditionalScorer, rows: Rows, *, progress: Progress | None
 
 
 def store(folder: Path, calibration: Calibration) -> None:
-    """Write a calibration into the condviz.json of a checkpoint, and nothing else; CheckpointError if it is none."""
+    """Write a calibration into the condviz.json of a checkpoint; nothing else changes.
+
+    Raises:
+        CheckpointError: If the folder is not a checkpoint.
+        DataError: If the file cannot be written.
+    """
     manifest = read_manifest(folder)
     manifest["metrics"][CALIBRATION] = asdict(calibration)
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")

@@ -65,10 +65,14 @@ def link_card(
     *,
     notice: str = "",
 ) -> str:
-    """Format the card of a model that predicts links; `notice` says who made the graph, and its licence.
+    """Format the card of a model that predicts links.
 
-    `training` is as the trainer stores it; `metrics` is split -> figures, as `RankingMetrics.to_dict` gives them: mean
-    of both directions, filtered.
+    Args:
+        name: Name of the model.
+        info: Of the model.
+        training: As the trainer stores it.
+        metrics: Split -> figures, as `RankingMetrics.to_dict` gives them: mean of both directions, filtered.
+        notice: Who made the graph, and its licence.
     """
     rows = [
         (split, *(f"{100 * found[key]:.1f}" for key in LINK_FIGURES), f"{found['MR']:.0f}")

@@ -180,10 +180,16 @@ def score_all(
     stored: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Scores]:
-    """Yield the scores of all rows by one model after the other, loading those that are given by name.
+    """Score all rows with one model after the other, loading those that are given by name.
 
-    With `stored`, a column `score_<name>` of the table is taken as it is, instead of the model of that name. `progress`
-    is told (rows done, all rows), over all models.
+    Args:
+        models: Names, folders, hub ids, or loaded models.
+        dataset: The rows.
+        stored: Take a column `score_<name>` of the table as it is, instead of the model of that name.
+        progress: Told (rows done, all rows), over all models.
+
+    Yields:
+        The scores of one model.
     """
     asked = listed(models)
     if not asked:

@@ -144,11 +144,19 @@ def make_dataset(
     max_rows: int | None = MAX_ROWS,
     ratings: str = "ratings of the table",
 ) -> Dataset:
-    """Find items and clusters of rows in the order of the source; the label is None where it is not known.
+    """Find items and clusters.
 
-    Numeric columns of `extra` called `score_<model>` count as scores of that model. `training_conditions` say what
-    "seen" means, `notes` what was found while reading, `ratings` where these come from. DataError if there are no rows,
-    or more than `max_rows`.
+    Args:
+        name: For people.
+        pairs: Rows, in the order of the source; the label is None where it is not known.
+        extra: Further columns, as long as `pairs`; numeric ones called `score_<model>` count as scores of that model.
+        training_conditions: What "seen" means; None if it is not known.
+        notes: What was found while reading.
+        max_rows: More rows are refused; None allows any number.
+        ratings: Where the ratings come from.
+
+    Raises:
+        DataError: If there are no rows, or too many.
     """
     if not pairs:
         raise DataError(f"{name} has no rows. Give at least one pair.")
@@ -198,7 +206,10 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     """Build one part of a corpus of `condviz.data.corpora`, with the aspect of each row where it is known.
 
     Of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so that every model has scored them within minutes.
-    DataError if it does not exist or its files are missing.
+
+    Raises:
+        DataError: If it does not exist or its files are missing.
+        MissingExtraError: If C-STS has to be decrypted and the package for it is not installed.
     """
     rows, notes = corpora.build(corpus, part), []
     if corpus == "scenes" and len(rows) > 2 * MAX_SCENE_PAIRS:

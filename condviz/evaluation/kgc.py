@@ -36,9 +36,11 @@ def check_comparable(model: ConditionalScorer, under: Tensor | np.ndarray, alone
 
 
 def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
-    """Return the questions of a split, or of its first `limit` triples: (2 t, 3) int64, all tails, then all heads.
+    """Return the questions of a split: (2 t, 3) int64, all tails and then all heads asked for.
 
-    ConfigError if there is no such split, or `limit` is negative; DataError if it is empty.
+    Raises:
+        ConfigError: If there is no such split, or `limit` is negative.
+        DataError: If it is empty.
     """
     if limit < 0:
         raise ConfigError(f"limit is {limit}, allowed is 0 (all triples) or more.")
@@ -72,10 +74,17 @@ def encode_queries(
 def rank_queries(
     graph: Graph, vectors: Tensor, entities: Tensor, queries: Tensor, *, neighbourhoods: Neighbourhoods | None = None
 ) -> Tensor:
-    """Rank the answers of questions by the cosine: filtered ranks, (p,) float64; all triples of the graph are known.
+    """Rank the answers of questions by the cosine.
 
-    The vectors of the questions (p, d) have length 1, those of all entities (E, d) any. Queries are (p, 3): head,
-    relation in [0, 2N), answer. Members of the `neighbourhoods` get the bonus; None for the plain ranking.
+    Args:
+        graph: All its triples count as known.
+        vectors: Of the questions, (p, d), of length 1.
+        entities: Of all entities, (E, d), any length.
+        queries: (p, 3): head, relation in [0, 2N), answer.
+        neighbourhoods: Whose members get the bonus; None for the plain ranking.
+
+    Returns:
+        Filtered ranks, (p,) float64.
     """
     known = TrueAnswers(graph.triples, num_entities=graph.num_entities, num_relations=graph.num_relations)
     around = cache(neighbourhoods.of) if neighbourhoods else None
@@ -182,9 +191,17 @@ def query_vectors(
 ) -> Tensor:
     """Return the vectors of (head, relation) pairs, scaled to length 1: (p, d) float32 on the CPU.
 
-    A model that encodes sentence and condition apart starts from `entities`, (E, d) from `entity_vectors`, others from
-    the `texts` of `entity_texts`. Heads (p,) are entity numbers, relations (p,) in [0, 2N); DataError if one is out of
-    range.
+    Args:
+        model: Any encoder. One that encodes sentence and condition apart starts from `entities`, others from the texts.
+        graph: For the texts of relations.
+        entities: From `entity_vectors`, (E, d).
+        texts: From `entity_texts`.
+        heads: (p,) entity numbers.
+        relations: (p,) in [0, 2N).
+        progress: Told how many encodings are done.
+
+    Raises:
+        DataError: If a number is out of range.
     """
     if ((heads < 0) | (heads >= graph.num_entities)).any():
         raise DataError(f"Entities are numbered 0 to {graph.num_entities - 1}.")

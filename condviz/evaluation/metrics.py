@@ -115,11 +115,14 @@ def spearman_ceiling(ratings: ArrayLike) -> float | None:
 def pair_accuracy(
     ratings_a: ArrayLike, ratings_b: ArrayLike, similarities_a: ArrayLike, similarities_b: ArrayLike
 ) -> PairAccuracy:
-    """Count for how many of q sentence pairs the model orders the two conditions a and b as the ratings do.
+    """Count for how many sentence pairs the model orders the two conditions a and b as the ratings do.
 
-    Ratings and similarities are (q,) each; non-finite ones are never right.
+    Args:
+        ratings_a, ratings_b: (q,) ratings of q sentence pairs under their first and second condition.
+        similarities_a, similarities_b: (q,) scores under either; non-finite ones are never right.
 
-    Source: CASE, equations 6 to 9. The paper does not say how ties count, so both rules are computed.
+    Source:
+        CASE, equations 6 to 9. The paper does not say how ties count, so both rules are computed.
     """
     ratings_a, ratings_b = _parallel(ratings_a, ratings_b)
     similarities_a, similarities_b = _parallel(similarities_a, similarities_b)
@@ -166,9 +169,12 @@ def is_seen(conditions: Iterable[str], training: Collection[str]) -> np.ndarray:
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Compute Wilson's 95 % interval of a share in [0, 1]; unlike resampling it keeps its coverage near 0 and 1.
 
-    It is a share of n, which may be an effective number, smaller than the count, for observations that hang together.
+    Args:
+        share: The share.
+        n: How many it is of; may be an effective number, smaller than the count, for observations that hang together.
 
-    Source: Wilson 1927; with an effective number: Dean and Pagano 2015 (doi:10.1093/jssam/smv024).
+    Source:
+        Wilson 1927; with an effective number: Dean and Pagano 2015 (doi:10.1093/jssam/smv024).
     """
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))

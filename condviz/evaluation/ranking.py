@@ -27,8 +27,12 @@ class TrueAnswers:
     """The triples that are known to hold, in both directions, as one sorted array of numbers.
 
     Answers of a query are neighbours in that array, so that a look-up is a binary search and 93,003 triples of WN18RR
-    take 1.5 MB. Triples are (t, 3): head, relation in [0, N), tail in forward direction, and may be none; the inverses
-    N to 2 N - 1 are added here.
+    take 1.5 MB.
+
+    Args:
+        triples: Shape (t, 3), integers: head, relation, tail in forward direction. May be empty.
+        num_entities: E; heads and tails lie in [0, E).
+        num_relations: N; relations lie in [0, N). Inverses N to 2 N - 1 are added here.
     """
 
     def __init__(self, triples: Tensor | np.ndarray, *, num_entities: int, num_relations: int) -> None:
@@ -61,12 +65,16 @@ class TrueAnswers:
 
 
 class Neighbourhoods:
-    """Entities at most `hops` steps from an entity, in the undirected graph of the train triples (t, 3).
+    """Entities within a number of steps of an entity, in the undirected graph of the train triples.
 
-    SimKGC takes 5 steps for WN18RR and 2 for FB15k-237.
+    Args:
+        triples: Train triples, shape (t, 3): head, relation, tail.
+        num_entities: E.
+        hops: Largest number of steps, at least 0; SimKGC takes 5 for WN18RR and 2 for FB15k-237.
 
-    Source: SimKGC (Wang et al. 2022), section 3.4, and rerank.py of its repository. Differs: there a neighbourhood of
-    more than 100,000 entities counts as empty, which no benchmark graph reaches.
+    Source:
+        SimKGC (Wang et al. 2022), section 3.4, and rerank.py of its repository.
+        Differs: there a neighbourhood of more than 100,000 entities counts as empty, which no benchmark graph reaches.
     """
 
     def __init__(self, triples: Tensor | np.ndarray, *, num_entities: int, hops: int) -> None:
@@ -150,9 +158,17 @@ def rank_links(
 ) -> Tensor:
     """Score queries against all entities by the dot product and rank the targets, a block of queries at a time.
 
-    The full table of WN18RR (6,268 x 40,943) would take a gigabyte; a block takes 32 MB. Queries (p, d) and entities
-    (E, d) are scaled to length 1 for a cosine. Per query: its right entity, all entities right in any split and, for
-    the ranking with the bonus of `rerank`, its neighbours. Ranks as of `filtered_ranks`, on the CPU.
+    The full table of WN18RR (6,268 x 40,943) would take a gigabyte; a block takes 32 MB.
+
+    Args:
+        queries: (head, relation) vectors, shape (p, d), scaled to length 1 for a cosine.
+        entities: Shape (E, d).
+        targets: Right entity per query, shape (p,), int64.
+        known: Per query, all entities right in any split.
+        neighbours: Per query, the entities that get the bonus of `rerank`; None gives the plain ranking.
+
+    Returns:
+        Ranks as `filtered_ranks`, on the CPU.
     """
     rows = max(1, _BLOCK_ELEMENTS // max(1, len(entities)))
     ranks = [torch.empty(0, dtype=torch.float64)]

@@ -162,7 +162,11 @@ class Board:
 
 
 def read_board(path: str | Path = BENCHMARK) -> Board:
-    """Read stored scores; an absent file gives an empty board. DataError if it cannot be read."""
+    """Read stored scores; an absent file gives an empty board.
+
+    Raises:
+        DataError: If the file cannot be read or was written by another version.
+    """
     return _read(path, FORMAT, Board, "Remove it, and run: python -m benchmarks models") or Board()
 
 

@@ -48,10 +48,15 @@ class Verdict(Record):
 def judge(
     value: float, low: float | None, high: float | None, n: int, *, p: float = 0.0, chance: float = 0.0, tries: int = 1
 ) -> Verdict:
-    """Judge a figure by its 95 % interval, and by its two-sided p where there is one.
+    """Judge a figure by its interval, and by its p where there is one.
 
-    `n` is what it rests on, `chance` what it is without any effect, `tries` how many figures were looked at to find it.
-    No interval means that there are too few rows for one.
+    Args:
+        value: The figure.
+        low, high: Its 95 % interval; None where there are too few for one.
+        n: What it rests on.
+        p: Two-sided.
+        chance: What the figure is without any effect.
+        tries: How many figures were looked at to find this one.
     """
     if low is None or high is None or not np.isfinite([value, low, high]).all():
         return Verdict("few", float(value), None, None, n)

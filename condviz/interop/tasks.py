@@ -79,7 +79,7 @@ class ConditionalSTS(AbsTaskSTS):
         where = {"task_metadata": self.metadata, "hf_split": hf_split, "hf_subset": hf_subset}
         vectors = []
         for column in self.column_names:
-            texts = Dataset.from_dict({"text": data_split[column]})
+            texts: Any = Dataset.from_dict({"text": data_split[column]})
             batches = DataLoader(texts, batch_size=encode_kwargs.get("batch_size", 32), collate_fn=_as_columns)
             vectors.append(model.encode(batches, **where, **encode_kwargs))
         scores = [float(score) for score in model.similarity_pairwise(*vectors)]

@@ -54,7 +54,11 @@ METHODS = Methods()
 
 
 def register(method: type[ConditionalScorer]) -> type[ConditionalScorer]:
-    """Add a method from outside, also as a decorator of its class; ValueError if another class has the name already."""
+    """Add a method from outside of this package; usable as a decorator of its class.
+
+    Raises:
+        ValueError: If another class has the name already.
+    """
     known = METHODS._classes.get(method.name)
     if known is not method and method.name in CATALOG:
         raise ValueError(f"There is a method {method.name!r} already. Choose another name.")

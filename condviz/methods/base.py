@@ -42,10 +42,14 @@ class Options(TypedDict, total=False):
 class EncodeOptions(Options, total=False):
     """Options of every call that takes texts; they mean what they mean in sentence-transformers.
 
-    Without a batch_size passes are filled by tokens, which is faster. `progress`, ours, is called with (done, total) of
-    the encodings that are not in the cache, and may raise to stop. `device` moves the model there first.
-    `convert_to_tensor` returns a tensor on the device of the model; `normalize_embeddings` scales vectors to length
-    one.
+    Attributes:
+        batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
+        progress: Called with (done, total) of the encodings that are not in the cache, then, where there are many, of
+            the rows that are composed from them; may raise to stop. Ours.
+        show_progress_bar: Show a bar in the terminal or notebook; False.
+        device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
+        convert_to_tensor: Return a tensor on the device of the model instead of an array; False.
+        normalize_embeddings: Scale vectors to length one; False. Not for scores.
     """
 
     show_progress_bar: bool | None
@@ -102,9 +106,11 @@ LACKS = {
 class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     """Scores how similar two sentences are under a condition. A cross-encoder can do no more than this.
 
-    The encoder is shared with other methods as long as nobody trains it. (The settings are not called `config`: the
-    Trainer of transformers writes into that.) A subclass states what it is and can do as `about`, whose fields become
-    its own.
+    Args:
+        backbone: The encoder; shared with other methods as long as nobody trains it.
+        method_config: Settings of the method. (Not `config`: the transformers Trainer writes into that.)
+
+    A subclass states what it is and can do as `about`; each field of it becomes an attribute of the class.
     """
 
     about: ClassVar[Method]
@@ -194,11 +200,14 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     def score(
         self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Any
     ) -> np.ndarray | Tensor:
-        """Score p pairs, row by row: (p,) float32 within `score_range`, higher is more similar.
+        """Score p pairs, row by row.
 
         Args:
             sentences1, sentences2, conditions: p texts each; a single condition goes with every pair.
             **options: batch_size, show_progress_bar, convert_to_tensor, device, progress: see `EncodeOptions`.
+
+        Returns:
+            (p,) float32 within `score_range`, higher is more similar.
 
         Raises:
             ConfigError: If an option is not allowed.
@@ -212,7 +221,11 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     ) -> np.ndarray:
         """Rate p pairs from 1 (different) to 5 (same): the calibrated scores, (p,) float64, in the order of `score`.
 
-        Arguments and errors as in `score`; always an array. ConfigError if nobody has calibrated this model.
+        Arguments as in `score`; always an array.
+
+        Raises:
+            ConfigError: If nobody has calibrated this model, or an option is not allowed.
+            DataError: As in `score`.
         """
         if self.info.calibration is None:
             raise ConfigError(
@@ -222,10 +235,17 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return self.info.rate(self.score(sentences1, sentences2, conditions, **options))
 
     def applies(self, sentences: str | Sequence[str], conditions: str | Sequence[str]) -> np.ndarray:
-        """Estimate whether each of n sentences tells what each of m conditions asks for; the same for all methods.
+        """Estimate whether each sentence tells what each condition asks for; the same for all methods.
 
-        Returns (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean
-        little. DataError if something is not text.
+        Args:
+            sentences: n texts, or one.
+            conditions: m texts, or one.
+
+        Returns:
+            (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean little.
+
+        Raises:
+            DataError: If something is not text.
         """
         texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
         return applies(texts, asked, self.backbone)
@@ -254,17 +274,25 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
 
     @abstractmethod
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
-        """Compute what the loss needs of n different items, as `tokenize` takes them, with gradient where it is on.
+        """Compute what the loss needs of different items, with gradient where it is switched on.
 
-        Vectors (n, d), or the scores (n,) of a cross-encoder. Where `passes` says that the encoder is frozen, its
-        vectors come from the cache.
+        Args:
+            items: n different tuples, as `tokenize` takes them.
+            passes: How the encoder is run. Where it is frozen, its vectors come from the cache.
+
+        Returns:
+            Vectors (n, d), or the scores (n,) of a cross-encoder.
         """
 
     def encode_frozen(self, sentences: Sequence[str], conditions: Sequence[str]) -> None:
         """Fill the cache with what a frozen encoder gives for these rows, in one go sorted by length."""
 
     def start_identity(self) -> None:
-        """Set the head so that conditions change almost nothing, to train from; ConfigError without such a head."""
+        """Set the head so that conditions change almost nothing: a start for training.
+
+        Raises:
+            ConfigError: If the method has no such head.
+        """
         raise ConfigError(
             f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {self.name}. '
             'Use start = "random".'
@@ -319,7 +347,11 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return self
 
     def make_variant(self, name: str) -> ConditionalScorer:
-        """Build a variant: the same encoder under other settings of the method. UnknownModelError where it has none."""
+        """Build a variant: the same encoder under other settings of the method. Most methods have none.
+
+        Raises:
+            UnknownModelError: If there is no such variant.
+        """
         raise UnknownModelError(
             f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
         )
@@ -327,10 +359,14 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     # The hub: `push_to_hub` is that of the mixin
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:  # noqa: ANN401 (the mixin's)
-        """Save it as a folder, new or replaced, that `condviz.load` and sentence-transformers open.
+        """Save it as a folder that `condviz.load` and sentence-transformers open.
 
-        Options are those of huggingface_hub's `ModelHubMixin`, push_to_hub=True and those of `push_to_hub`; the address
-        of the commit on the hub is returned, or None.
+        Args:
+            save_directory: A new or empty folder, or one with an earlier version; its last part is the name.
+            **options: Of huggingface_hub's `ModelHubMixin`: push_to_hub=True and those of `push_to_hub`.
+
+        Returns:
+            The address of the commit on the hub, or None.
 
         Raises:
             CheckpointError: If the folder holds something else, or the model cannot be saved.
@@ -348,7 +384,11 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:  # noqa: ANN401
-        """Load a model of this class as `condviz.load` does, with its options; CheckpointError for another class."""
+        """Load a model of this class, as `condviz.load` does, which takes the same options.
+
+        Raises:
+            CheckpointError: If it is a model of another class; otherwise as `condviz.load`.
+        """
         from condviz.models.registry import load
 
         model = load(pretrained_model_name_or_path, **options)

@@ -75,11 +75,16 @@ class CSR(RoutedEncoder):
     def route(
         self, hidden: Tensor, sentence: Tokens, condition: Tensor, *, rows: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Run the routed layers and pool: embeddings (b, d), and the weights (b, L) of each routed layer.
+        """Run the routed layers and pool.
 
-        `hidden` is the state of the sentences that enters the first routed layer, (u, L, d); `condition` is from
-        `read`, (b, R, e); `rows` (b,) is the sentence of each row, None where u = b. The first attention is computed
-        once per sentence.
+        Args:
+            hidden: State of the sentences that enters the first routed layer, (u, L, d).
+            sentence: The sentences, for ids and masks.
+            condition: From `read`, (b, R, e).
+            rows: (b,) sentence of each row; None where u = b. The first attention is computed once per sentence.
+
+        Returns:
+            Embeddings (b, d), and the weights (b, L) of each routed layer.
         """
         layers, ids, mask = self.backbone.layers, sentence.ids, sentence.mask
         weights: list[Tensor] = []

@@ -128,10 +128,16 @@ class ConditionalEncoder(ConditionalScorer):
         return self.backbone.hidden_size
 
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
-        """Compute the cosine of every row with every row, as sentence-transformers does: (n, d), (m, d) -> (n, m).
+        """Compute the cosine of every row with every row, as sentence-transformers does.
 
-        A vector (d,) counts as one row; arrays give an array, tensors a tensor. DataError if the vectors differ in
-        length.
+        Args:
+            embeddings1, embeddings2: (n, d) and (m, d); a vector (d,) counts as one row.
+
+        Returns:
+            (n, m) in [-1, 1]; arrays give an array, tensors a tensor.
+
+        Raises:
+            DataError: If the vectors differ in length.
         """
         return _cosines(embeddings1, embeddings2, lambda first, second: _units(first) @ _units(second).mT)
 
@@ -217,10 +223,15 @@ class SeparableEncoder(ConditionalEncoder):
         return self.embed_composed(sentences, conditions, index)
 
     def compose(self, sentences: Array, conditions: Array, index: Array | None = None) -> Array:
-        """Compose sentence vectors (b, d) with conditions (m, d), as the `encode_` methods return them: (b, d).
+        """Compose sentence vectors with conditions; arrays give an array, tensors a tensor with its gradient.
 
-        `index` (b,) says which condition each sentence goes with; None where m = b. Arrays give an array, tensors a
-        tensor with its gradient.
+        Args:
+            sentences: (b, d), as `encode_sentences` returns them.
+            conditions: (m, d), as `encode_conditions` returns them.
+            index: (b,) which condition each sentence goes with; None where m = b, row by row.
+
+        Returns:
+            (b, d), as `encode` returns them.
         """
         if isinstance(sentences, Tensor):
             chosen = None if index is None else torch.as_tensor(index)
@@ -240,10 +251,14 @@ class SeparableEncoder(ConditionalEncoder):
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
 
     def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return what turns many sentence vectors into vectors whose cosines are those under one condition, (1, d).
+        """Return what turns many sentence vectors into vectors whose cosines are those under one condition.
 
-        A function of sentence vectors of length one (b, d) and the lengths that they had (b,); its result has as few
-        dimensions as the method allows.
+        Args:
+            condition: (1, d), as `encode_conditions` returns it.
+
+        Returns:
+            A function of sentence vectors of length one (b, d) and the lengths that they had (b,); its result has as
+            few dimensions as the method allows.
         """
 
         def compose(units: Tensor, lengths: Tensor) -> Tensor:

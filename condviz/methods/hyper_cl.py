@@ -61,10 +61,14 @@ class HyperCL(SeparableEncoder):
         return self.condition(pooled)
 
     def factors(self, conditions: Tensor) -> tuple[Tensor, ...]:
-        """Compute the matrices whose product, from the right, projects a row vector, for conditions h_c' (m, d).
+        """Compute the matrices whose product, from the right, projects a row vector.
 
-        (W_c^T,) of shape (m, d, d), or for rank K the two factors (m, d, K) and (m, K, d): W_c2 and W_c1^T in the
-        paper.
+        Args:
+            conditions: h_c', (m, d).
+
+        Returns:
+            (W_c^T,) of shape (m, d, d), or for rank K the two factors (m, d, K) and (m, K, d): W_c2 and W_c1^T in the
+            paper's notation.
         """
         size, rank, inputs = self.backbone.hidden_size, self.method_config.rank, self.dropout(conditions)
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]

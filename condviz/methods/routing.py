@@ -29,7 +29,12 @@ HEAVY_HEADS = 16
 
 
 class Router(nn.Module, ABC):
-    """Weighs sentence tokens by what it has read from the condition, in R routed layers, given from 0, lowest first."""
+    """Weighs sentence tokens by what it has read from the condition.
+
+    Args:
+        backbone: The encoder.
+        routed_layers: Indices of the routed layers, from 0, lowest first; R of them.
+    """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
         super().__init__()
@@ -44,9 +49,16 @@ class Router(nn.Module, ABC):
 
     @abstractmethod
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
-        """Weigh the tokens of sentences in one routed layer, counted from 0, by conditions (b, R, e) from `read`.
+        """Weigh the tokens of sentences in one routed layer.
 
-        (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
+        Args:
+            layers: The encoder.
+            layer: Its index from 0.
+            sentence: What enters the layer.
+            condition: (b, R, e) from `read`, row by row.
+
+        Returns:
+            (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
         """
 
     def slot(self, layer: int) -> int:
@@ -64,7 +76,10 @@ class SentenceState:
 class QueryKeyRouter(Router):
     """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 1).
 
-    `query_layer` "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
+    Args:
+        backbone: The encoder.
+        routed_layers: As in `Router`.
+        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int], query_layer: str = "last") -> None:
@@ -206,7 +221,11 @@ class RoutedEncoder(ConditionalEncoder):
 
     @abstractmethod
     def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
-        """Encode sentences under conditions, row by row, with gradient: (b, d), and each layer's weights (b, L)."""
+        """Encode sentences under conditions, row by row.
+
+        Returns:
+            Embeddings (b, d), with gradient where it is switched on, and the weights (b, L) of each routed layer.
+        """
 
     def embed(self, *inputs: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
@@ -220,9 +239,11 @@ class RoutedEncoder(ConditionalEncoder):
 
     @torch.no_grad()
     def token_weights(self, sentence: str, conditions: Iterable[str]) -> TokenWeights:
-        """Return how much weight each word of a sentence gets under each of m conditions, of which there must be one.
+        """Return how much weight each word of a sentence gets under each of m conditions.
 
-        ConfigError if the model has no routed layer.
+        Raises:
+            ConfigError: If the model has no routed layer.
+            DataError: If `conditions` is a single text, or holds none.
         """
         if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")

@@ -53,9 +53,14 @@ def save(
 ) -> Path:
     """Save a checkpoint; the folder appears, or is replaced, only when it is complete.
 
-    The model's encoder can be loaded again by its name; low-rank adapters of peft in it are stored as such. The last
-    part of the folder is the name of the model. `training` (data, recipe, seed, date) and `metrics` are stored as they
-    are; a short card is written where there is none. On disk float16 halves the file.
+    Args:
+        model: A model whose encoder can be loaded again by its name. Low-rank adapters of peft in the encoder are
+            stored as such.
+        folder: Target; the last part is the name of the model.
+        training: How it was made: data, recipe, seed, date; stored as it is.
+        metrics: Scores; stored as they are.
+        card: Text of the model card; a short one is written if it is None.
+        dtype: Number type on disk; float16 halves the file.
 
     Raises:
         CheckpointError: If the encoder has no name to load it by, a weight is not a finite number, or the folder
@@ -233,7 +238,11 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
 
 
 def read_adapters(folder: Path) -> tuple[dict[str, Tensor], float | None]:
-    """Read the low-rank adapters of a checkpoint by their plain names, and the factor of their products; often none."""
+    """Read the low-rank adapters of a checkpoint by their plain names, and the factor of their products; often none.
+
+    Raises:
+        CheckpointError: If the checkpoint is damaged.
+    """
     manifest = read_manifest(folder)
     check_weights(folder, manifest)
     return _split(folder / WEIGHTS, load_file(folder / WEIGHTS))["adapter"], manifest["adapter_scale"]

@@ -71,7 +71,9 @@ def explain_missing(name: str) -> str:
 def fetch_shipped(name: str) -> Path:
     """Return the folder of a shipped model that is not in the folders of models: downloaded, once.
 
-    UnknownModelError if it is not published yet, CheckpointError if it cannot be downloaded.
+    Raises:
+        UnknownModelError: If it is not published yet.
+        CheckpointError: If it cannot be downloaded.
     """
     if not REVISIONS[name]:
         raise UnknownModelError(explain_missing(name))

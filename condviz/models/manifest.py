@@ -59,8 +59,9 @@ class Manifest(BaseModel):
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read and check condviz.json, without touching the weights.
 
-    CheckpointError if it is missing, damaged or of another version, a key is missing, unknown or of the wrong type, or
-    the folder holds a pickle.
+    Raises:
+        CheckpointError: If the file is missing, damaged or of another version, a key is missing, unknown or of the
+            wrong type, or the folder holds a pickle.
     """
     path = folder / MANIFEST
     try:
@@ -102,7 +103,11 @@ def graph_of(manifest: Mapping[str, Any]) -> str:
 
 
 def calibration_of(manifest: Mapping[str, Any]) -> Calibration | None:
-    """Return what turns scores into ratings, None where nobody has fitted it; CheckpointError if it is damaged."""
+    """Return what turns the scores of a model into ratings, or None where nobody has fitted it.
+
+    Raises:
+        CheckpointError: If it is damaged.
+    """
     content = manifest["metrics"].get(CALIBRATION)
     if content is None:
         return None
@@ -116,7 +121,11 @@ def calibration_of(manifest: Mapping[str, Any]) -> Calibration | None:
 
 
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read names and shapes of the tensors of a weight file from its header; CheckpointError if it cannot be read."""
+    """Read names and shapes of the tensors of a weight file from its header.
+
+    Raises:
+        CheckpointError: If the file is missing or its header damaged.
+    """
     from safetensors import safe_open
 
     if not path.is_file():
@@ -136,7 +145,8 @@ def parameter_count(folder: Path) -> int:
 def check_weights(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Read the header of the weight file, and compare the file with the hash in condviz.json, where there is one.
 
-    CheckpointError if it is missing, damaged or another one, or empty where no hash vouches for that.
+    Raises:
+        CheckpointError: If the file is missing, damaged or another one, or is empty where no hash vouches for that.
     """
     path = folder / WEIGHTS
     shapes, expected = read_shapes(path), manifest.get(SHA256)

@@ -92,7 +92,9 @@ def link_models(graph: str = "") -> list[str]:
 def describe(name: str | os.PathLike[str]) -> ModelInfo:
     """Describe a model without loading weights.
 
-    UnknownModelError if there is no such model on this machine, CheckpointError if its folder cannot be read.
+    Raises:
+        UnknownModelError: If there is no such model on this machine.
+        CheckpointError: If its folder cannot be read.
     """
     name = _text(name)
     base, variant = split_variant(name)

@@ -34,7 +34,9 @@ model.encode([["A man surfs.", "the sport"], ["A woman skis.", "the sport"]])  #
 def save(model: ConditionalScorer, folder: Path) -> None:
     """Write a model into a folder: a new one, an empty one, or that of an earlier checkpoint.
 
-    CheckpointError if it holds something else, or the model cannot be saved; ConfigError if nobody has trained it.
+    Raises:
+        CheckpointError: If the folder holds something else, or the model cannot be saved.
+        ConfigError: If nobody has trained the model.
     """
     manifest.check_replaceable(folder)
     save_checkpoint(model, folder)

@@ -80,7 +80,9 @@ def load_rows(source: Source, recipe: SentenceRecipe) -> list[Example]:
 def load_source(source: Source) -> list[Example]:
     """Load the rows of a source, always the same in the same order.
 
-    DataError if there is no such source or split, its files are missing or cannot be used, or no row is left.
+    Raises:
+        DataError: If there is no such source or split, its files are missing or cannot be used, or no row is left.
+        MissingExtraError: If a package that reads the source is not installed.
     """
     if source.name == TABLE:
         return _read_table(source)[0]
@@ -89,9 +91,11 @@ def load_source(source: Source) -> list[Example]:
 
 
 def load_blocks(source: Source, sentences: int) -> list[Example]:
-    """Load the rows of a source in blocks of so many sentences, drawn `source.draws` times; errors as in `load_source`.
+    """Load the rows of a source in blocks of so many sentences, drawn `source.draws` times.
 
-    ConfigError if it is a table, which has no tags to build blocks from.
+    Raises:
+        ConfigError: If the source is a table, which has no tags to build blocks from.
+        DataError: As `load_source`.
     """
     if source.name == TABLE:
         raise ConfigError(f'{source.path}: a table cannot be divided into blocks. Set batching = "pairs".')
@@ -131,9 +135,11 @@ def digest(rows: Sequence[Example]) -> str:
 
 
 def read_as(recipe: SentenceRecipe, reading: Mapping[str, Any]) -> SentenceRecipe:
-    """Return a recipe whose tables are read in another way; ConfigError where it has no table.
+    """Return a recipe whose tables are read in another way; raises ConfigError where it has no table.
 
-    What is blank in `reading`, the arguments of `read_pairs`, changes nothing.
+    Args:
+        recipe: Any.
+        reading: What `read_pairs` takes; what is blank changes nothing.
     """
     given = {name: value for name, value in reading.items() if value not in (None, "", False, {})}
     sources = (*recipe.train, *recipe.validation)
@@ -189,7 +195,10 @@ class Batch:
 class MixedOrder(Sampler[int]):
     """An order of units that depends on seed and epoch alone, so that training can resume in the middle of an epoch.
 
-    Each unit of a source appears so often in an epoch as its weight says; of the broken part, others in every epoch.
+    Args:
+        sizes: Units of each source.
+        weights: How often each unit of a source appears in an epoch; of the broken part, others in every epoch.
+        seed: Decides the order.
     """
 
     def __init__(self, sizes: Sequence[int], weights: Sequence[float], *, seed: int) -> None:
@@ -220,10 +229,15 @@ class MixedOrder(Sampler[int]):
 
 
 def make_units(rows: Sequence[Example], batching: Batching) -> list[Unit]:
-    """Turn rows into units; DataError if no pair is left.
+    """Turn rows into units.
 
-    "rows" keeps all; "pairs" keeps groups of exactly two rows, the higher label first (of equal ones the first row), as
-    the official code of Hyper-CL does; "blocks" puts such pairs of one block together.
+    Args:
+        rows: Any rows.
+        batching: "rows" keeps all; "pairs" keeps groups of exactly two rows, the higher label first (of equal ones the
+            first row), as the official code of Hyper-CL does; "blocks" puts such pairs of one block together.
+
+    Raises:
+        DataError: If no pair is left.
     """
     if batching == "rows":
         return [(row,) for row in rows]

@@ -75,10 +75,12 @@ def child_environment() -> dict[str, str]:
 
 
 class Jobs:
-    """The jobs of a folder, one subfolder each, and `uploads` for tables. Several processes may use it at once.
+    """The jobs of a folder. Several processes may use the same folder at once.
 
-    Finished models go to `checkpoints`; tables may be read from `roots`, beside `uploads` and the folder of the
-    corpora.
+    Args:
+        folder: One subfolder per job, and `uploads` for tables.
+        checkpoints: Where finished models go.
+        roots: Folders that tables may be read from, beside `uploads` and the folder of the corpora.
 
     Example:
         >>> jobs = Jobs()
@@ -115,9 +117,12 @@ class Jobs:
     ) -> Job:
         """Queue a training; it starts at once where its device is free.
 
-        Its name becomes the model's. `text` is the recipe as it was written, kept as recipe.toml. `probes` None chooses
-        some of the validation rows, for links none. `owner` is the token of the visitor who may stop and delete it on a
-        Space.
+        Args:
+            recipe: What to train. Its name becomes the model's.
+            text: The recipe as it was written, kept as recipe.toml; "" keeps the plain one only.
+            device: "auto", "cpu", "cuda" or "mps".
+            probes: Pairs to score along the way; None chooses some of the validation rows, for links none.
+            owner: Token of the visitor who may stop and delete it on a Space.
 
         Raises:
             TrainingError: If training is switched off, or the name is taken.
@@ -175,10 +180,15 @@ class Jobs:
     def stop(self, id: str, *, force: bool = False, token: str | None = None) -> Job:
         """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
 
-        A training that does not answer within five minutes, or still prepares, is ended by the process that watches it;
-        with `force` it ends now, and what was saved before is kept. `token` is that of the visitor who asks; None is
-        the owner of the machine, see `Job.may_change`. TrainingError if there is no such job, it has ended, or is
-        somebody else's.
+        A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
+
+        Args:
+            id: The job.
+            force: End it now; what was saved before is kept.
+            token: Of the visitor who asks; None is the owner of the machine. See `Job.may_change`.
+
+        Raises:
+            TrainingError: If there is no such job, it has ended, or is somebody else's.
         """
         with self._lock():
             job = self._find(id, token)
@@ -195,9 +205,12 @@ class Jobs:
             return read_job(job.folder)
 
     def resume(self, id: str, *, token: str | None = None) -> Job:
-        """Queue a job that was stopped, failed or died again; it ends with the same weights as if nothing had happened.
+        """Queue a job that was stopped, failed or died again, to go on from its last saved state.
 
-        `token` as in `stop`. TrainingError if training is switched off, there is no such job, or it cannot go on.
+        It ends with the same weights as if nothing had happened. `token` as in `stop`.
+
+        Raises:
+            TrainingError: If training is switched off, there is no such job, or it cannot go on.
         """
         _require_enabled()
         with self._lock():
@@ -214,8 +227,11 @@ class Jobs:
     def rerun(self, id: str, *, token: str | None = None) -> Job:
         """Start the same recipe again as another job; where its name is taken, "-2" or the next number is added.
 
-        On a Space it belongs to the holder of the token, who must be the owner of the first one, too. Errors as in
-        `submit`.
+        On a Space it belongs to the holder of the token, who must be the owner of the first one, too.
+
+        Raises:
+            TrainingError: If training is switched off, or there is no such job.
+            ConfigError, DataError: As in `submit`.
         """
         from condviz.training.recipes import from_dict
 
@@ -234,9 +250,12 @@ class Jobs:
         return next(found for found in chain([name], further) if found not in taken)
 
     def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
-        """Remove a job: its states, its log, the uploads of it alone and, without `keep_model`, the model it made.
+        """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.
 
-        `token` as in `stop`. TrainingError if there is no such job, it runs, or is somebody else's.
+        With `keep_model`, the model stays. `token` as in `stop`.
+
+        Raises:
+            TrainingError: If there is no such job, it runs, or is somebody else's.
         """
         with self._lock():
             job = self._find(id, token)

@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -167,7 +167,7 @@ class Loop(Trainer):
             model=task.module,
             args=_arguments(task, run),
             train_dataset=task.units,
-            eval_dataset=[None] if task.evaluated else None,  # `validate` has its own
+            eval_dataset=cast("Any", [None]) if task.evaluated else None,  # `validate` has its own
             data_collator=task.collate,
         )
         if self.accelerator.num_processes > 1 and not task.divisible:

@@ -22,9 +22,17 @@ MASKED_LOGIT = -1e4
 
 
 def mean_squared_error(scores: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean of (score - target)^2 of scores and targets in [0, 1], (b,) each; C-STS, and all that CSR uses.
+    """Return the mean of (score - target)^2.
 
-    DataError for an empty batch, or where the shapes differ.
+    Args:
+        scores: Shape (b,): cosines, or the cross-encoder's numbers.
+        targets: Shape (b,), in [0, 1].
+
+    Raises:
+        DataError: If the batch is empty or the shapes differ.
+
+    Source:
+        C-STS (Deshpande et al. 2023); CSR uses it alone.
     """
     if scores.shape != targets.shape or scores.numel() == 0:
         raise DataError(
@@ -45,9 +53,14 @@ def high_low_halves(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
-    """Return the mean of max(0, margin + d_high - d_low), d = 1 - score, of cosines (b,): highs, then lows.
+    """Return the mean of max(0, margin + d_high - d_low) with the distance d = 1 - score.
 
-    Source: C-STS, objective "triplet" of princeton-nlp/c-sts; "triplet_mse" adds the squared error.
+    Args:
+        scores: Cosines, shape (b,): highs, then lows.
+        margin: By how much the high one should be closer.
+
+    Source:
+        C-STS (Deshpande et al. 2023), objective "triplet" of princeton-nlp/c-sts; "triplet_mse" adds the squared error.
     """
     high, low = high_low_halves(scores)
     return F.relu(margin - high + low).mean()
@@ -56,9 +69,12 @@ def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
 def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
     """Return the mean of -log(e^(p / t) / (e^(p / t) + e^(n / t))): one positive, one negative, of the same sentences.
 
-    Of cosines (b,), p the highs and n the lows. There are no negatives from other pairs. Hyper-CL takes t from 1.5 to
-    1.9.
-    Source: Hyper-CL (Yoo et al. 2024), section 3.3; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
+    Args:
+        scores: Cosines, shape (b,): p are the highs, n the lows. There are no negatives from other pairs.
+        temperature: t; Hyper-CL uses 1.5 to 1.9.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 3.3; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
     """
     high, low = high_low_halves(scores)
     # -log sigmoid((p - n) / t), in the form that does not overflow.
@@ -66,12 +82,20 @@ def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
 
 
 def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor | None = None) -> Tensor:
-    """Mark which tails may serve as negatives of which (head, relation): (b, b) or (b, c) bool, False for right ones.
+    """Mark which tails may serve as negatives of which (head, relation).
 
-    `triples` are those of the batch, (b, 3) int64, relations in [0, 2N); `columns` (c, 3) those that the tails come
-    from, None for the batch itself, whose diagonal holds the positives and always counts.
-    Source: SimKGC, triplet_mask.py. Differs: that looks no further where it knows a single tail of a query, which
-    matters only for triples outside the train set.
+    Args:
+        triples: Rows of the batch, shape (b, 3), int64; relations in [0, 2N), N and above are inverses.
+        known: The train triples.
+        columns: Triples that the tails of the columns come from, shape (c, 3); None for those of the batch itself,
+            whose diagonal holds the positives and always counts.
+
+    Returns:
+        Shape (b, b) or (b, c), bool: False where the column's tail is the row's own, or is known to be right for it.
+
+    Source:
+        SimKGC, triplet_mask.py. Differs: that looks no further where it knows a single tail of a query, which matters
+        only for triples outside the train set.
     """
     heads, relations, tails = triples.unsqueeze(1).unbind(-1)
     others = (triples if columns is None else columns)[:, 2].unsqueeze(0)
@@ -88,10 +112,17 @@ def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
 def in_batch_logits(
     queries: Tensor, tails: Tensor, *, temperature: float | Tensor, margin: float = 0.0, keep: Tensor | None = None
 ) -> Tensor:
-    """Score every (head, relation) of a batch, (b, d), against every tail, (b, d), row i the right one of i: (b, b).
+    """Score every (head, relation) of a batch against every tail: (b, b).
 
-    The margin is taken off the positives (the diagonal), for training only. Columns that `keep`, (b, b) bool, leaves
-    out get `MASKED_LOGIT`. Source: SimKGC (Wang et al. 2022), equation 4, and models.py, compute_logits.
+    Args:
+        queries: (head, relation) vectors, shape (b, d).
+        tails: Vectors of the right tails, shape (b, d); row i belongs to query i.
+        temperature: What the dot products are divided by, a positive number or shape ().
+        margin: Taken off the positives (the diagonal) before the division; for training only.
+        keep: Shape (b, b), bool, see `false_negative_mask`; the other columns get `MASKED_LOGIT`. None keeps all.
+
+    Source:
+        SimKGC (Wang et al. 2022), equation 4, and models.py, compute_logits.
     """
     logits = queries @ tails.T
     if margin:
@@ -126,19 +157,28 @@ def _masked(logits: Tensor, keep: Tensor | None) -> Tensor:
 
 
 def symmetric_cross_entropy(logits: Tensor) -> Tensor:
-    """Return the cross-entropy of the rows of (b, b + extra) logits plus that of the columns of the first b x b block.
+    """Return the cross-entropy of the rows over all columns plus that of the columns of the first b x b block.
 
-    The positives are on the diagonal. Source: SimKGC, trainer.py. The papers print the first term only; all released
-    code trains with both.
+    Args:
+        logits: Shape (b, b + extra); the positives are on the diagonal.
+
+    Source:
+        SimKGC, trainer.py. The papers print the first term only; all released code trains with both.
     """
     targets = torch.arange(len(logits), device=logits.device)
     return F.cross_entropy(logits, targets) + F.cross_entropy(logits[:, : len(logits)].T, targets)
 
 
 class TailQueue(nn.Module):
-    """The last tails, to serve as more negatives: a ring that starts with random unit vectors (c, d) of a seed.
+    """The tails of the last batches, to serve as more negatives: a ring that starts with random unit vectors.
 
-    Source: SimKGC, section 3.3, pre-batch negatives, 2 batches for FB15k-237; models.py, pre_batch_vectors.
+    Args:
+        capacity: How many tails are kept, c; SimKGC keeps 2 batches for FB15k-237.
+        dimension: d.
+        seed: Decides the vectors at the start.
+
+    Source:
+        SimKGC (Wang et al. 2022), section 3.3, pre-batch negatives; models.py, pre_batch_vectors.
     """
 
     vectors: Tensor
@@ -169,10 +209,16 @@ class TailQueue(nn.Module):
 class LinkContrast(nn.Module):
     """The loss of knowledge-graph completion: every other tail of the batch is a negative, with a learnt temperature.
 
-    Known triples are never negatives. In training mode the margin is taken off the positives, and the tails of the
-    queue are further negatives, weighted. The temperature is learnt as log(1 / temperature).
-    Source: SimKGC (Wang et al. 2022), section 3.3, whose defaults these are. Whether a query's own head is a negative
-    is decided by passing `heads`: SimKGC and, by its text, Hyper-CL do; see spec D8.
+    Args:
+        known: The train triples, which are never used as negatives.
+        temperature: Where the temperature starts; it is learnt as log(1 / temperature).
+        margin: Taken off the positives in training mode.
+        queue: Tails of earlier batches as more negatives in training mode; None for none.
+        queue_weight: What their logits are multiplied by.
+
+    Source:
+        SimKGC (Wang et al. 2022), section 3.3. The temperature, margin and weight are its defaults. Whether a query's
+        own head is a negative is decided by passing `heads`: SimKGC and, by its text, Hyper-CL do; see spec D8.
     """
 
     def __init__(
@@ -196,8 +242,11 @@ class LinkContrast(nn.Module):
     def forward(self, queries: Tensor, tails: Tensor, *, triples: Tensor, heads: Tensor | None = None) -> Tensor:
         """Return the loss of one batch; in training mode the tails then join the queue.
 
-        Queries, tails and `heads`, which are self-negatives in training mode, are (b, d); `triples` is what they stand
-        for, (b, 3) int64 on the CPU, relations in [0, 2N).
+        Args:
+            queries: (head, relation) vectors, shape (b, d).
+            tails: Shape (b, d).
+            triples: What they stand for, shape (b, 3), int64, on the CPU; relations in [0, 2N).
+            heads: Heads alone, shape (b, d), as self-negatives in training mode; None for none.
         """
         device, temperature = queries.device, self.temperature
         keep = false_negative_mask(triples, self.known).to(device)

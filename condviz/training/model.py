@@ -57,10 +57,16 @@ def quick_attention(backbone: Backbone) -> AbstractContextManager:
 
 
 class TrainingModel(nn.Module):
-    """Computes the loss of a batch, and counts the tokens that it encodes, without padding.
+    """Computes the loss of a batch.
 
-    A `frozen` encoder is not trained: it runs without dropout, and its vectors come from the cache. `pretrained` is the
-    encoder as it was, for `Loss.plain`.
+    Args:
+        method: What is trained.
+        loss: Its loss.
+        frozen: The encoder is not trained: it runs without dropout, and its vectors come from the cache.
+        pretrained: The encoder as it was, for `Loss.plain`.
+
+    Attributes:
+        tokens: Tokens encoded so far, without padding.
     """
 
     def __init__(
@@ -81,9 +87,15 @@ class TrainingModel(nn.Module):
         return self
 
     def forward(self, batch: Batch, labels: Tensor, teacher: Tensor) -> dict[str, Tensor]:
-        """Compute {"loss": (), "scores": (b,)} of b rows; where the loss compares pairs, b / 2 highs, then their lows.
+        """Compute the loss.
 
-        Labels (b,) are in [0, 1]; `teacher` (b,) is NaN where a row has none.
+        Args:
+            batch: b rows; where the loss compares pairs, b / 2 highs and then their lows.
+            labels: (b,) in [0, 1].
+            teacher: (b,), NaN where a row has no teacher.
+
+        Returns:
+            "loss" of shape () and "scores" (b,).
         """
         with quick_attention(self.method.backbone):
             scores = self.scores(batch).float()
@@ -148,9 +160,15 @@ class TrainingModel(nn.Module):
 
 
 class SentenceTask(Task):
-    """Learns from rated sentence pairs; judged by Spearman on the validation rows. Errors as of `condviz.train`.
+    """Learns from rated sentence pairs; judged by Spearman on the validation rows.
 
-    Trainings in one precision may share the store of the `vectors` of a frozen encoder.
+    Args:
+        recipe: How.
+        device: Where.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: As `condviz.train`.
     """
 
     best, part = "spearman", "validation"
@@ -265,7 +283,9 @@ def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | 
 def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
     """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
 
-    `vectors` is the store for the vectors of a frozen encoder; None makes one.
+    Args:
+        recipe: The recipe.
+        vectors: Store for the vectors of a frozen encoder; None makes one.
 
     Raises:
         ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
@@ -303,7 +323,11 @@ def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
 
 
 def take_over(model: ConditionalScorer, name: str) -> None:
-    """Copy the encoder that another model has trained, and its head, if it fits; ConfigError for another encoder."""
+    """Copy the encoder that another model has trained, and its head, if it fits.
+
+    Raises:
+        ConfigError: If that model has another encoder.
+    """
     trained, backbone = load(name, device="cpu", precision="float32"), model.backbone
     if (trained.backbone.name, trained.backbone.revision) != (backbone.name, backbone.revision):
         raise ConfigError(
@@ -328,7 +352,11 @@ def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache
 
 
 def freeze_lowest(backbone: Backbone, layers: int) -> None:
-    """Leave the embeddings and the lowest layers as they are; ConfigError if there are not so many."""
+    """Leave the embeddings and the lowest layers as they are.
+
+    Raises:
+        ConfigError: If there are not so many layers.
+    """
     for module in backbone.model.modules():
         if isinstance(module, nn.Embedding):
             module.requires_grad_(False)
@@ -348,7 +376,10 @@ def _lowest(backbone: Backbone, layers: int) -> Iterable[nn.Module]:
 def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> None:
     """Add low-rank adapters to an encoder above its frozen layers, in place; only they require a gradient.
 
-    ConfigError if there are not so many layers, no linear layer has one of the names, or the start does not fit.
+    Raises:
+        ConfigError: If there are not so many layers, no linear layer has one of the names, or the adapters to start
+            from do not fit.
+        MissingExtraError: If peft is not installed.
     """
     peft = require("peft", "train")
     encoder = backbone.model

@@ -72,9 +72,14 @@ def check(
 ) -> Preflight:
     """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
-    Nothing is read that `admit` would not let a training read. `progress` is called now and then with (0, 0); what it
-    raises ends the check and its process. ConfigError if the device is not there, or the recipe names what it may not
-    read.
+    Args:
+        recipe: The recipe.
+        roots: As in `condviz.training.preflight.admit`: nothing is read that a training would not be let to read.
+        device: "auto", "cpu", "cuda" or "mps".
+        progress: Called now and then with (0, 0); what it raises ends the check and its process.
+
+    Raises:
+        ConfigError: If the device is unknown or not there, or the recipe names a file or model that it may not read.
     """
     device, processes = choose_processes(device)
     try:
@@ -231,9 +236,14 @@ _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
 
 
 def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
-    """Return a recipe with whole paths, so that any process finds them whatever its current folder is, or say why not.
+    """Admit a recipe, or say why not.
 
-    Tables, graphs and models may be in the `roots`, beside the folders of the corpora and checkpoints.
+    Args:
+        recipe: The recipe.
+        roots: Folders that tables, graphs and models may be in, beside those of the corpora and checkpoints.
+
+    Returns:
+        The same with whole paths, so that any process finds them whatever its current folder is.
 
     Raises:
         ConfigError: If its name is not a plain name, a path is outside of the folders, or, on a Space, encoder or
@@ -267,7 +277,11 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
 
 
 def choose_processes(device: str) -> tuple[str, int]:
-    """Return the device that "auto" stands for, and how many processes train on it; ConfigError if it is not there."""
+    """Return the device that "auto" stands for, and how many processes train on it.
+
+    Raises:
+        ConfigError: If the device is unknown or not there.
+    """
     device = choose_device(device)
     return device, torch.cuda.device_count() if device == "cuda" else 1
 

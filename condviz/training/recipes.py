@@ -362,9 +362,14 @@ def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> Sent
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe, overrides: Sequence[str] = ()) -> Recipe:
-    """Return a recipe from a TOML file, a table, or a recipe; `overrides` as in `from_dict`.
+    """Return a recipe from a TOML file, a table, or a recipe.
 
-    ConfigError if the file cannot be read, or a key or value is wrong.
+    Args:
+        recipe: Path of the file, the table, or the recipe itself.
+        overrides: As in `from_dict`.
+
+    Raises:
+        ConfigError: If the file cannot be read, or a key or value is wrong.
     """
     if isinstance(recipe, Recipe):
         return from_dict(recipe.to_dict(), overrides) if overrides else recipe

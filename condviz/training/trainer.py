@@ -90,11 +90,21 @@ def carry_out(
     probes: Sequence[Probe] = (),
     vectors: EmbeddingCache | None = None,
 ) -> Path:
-    """Train as `train` does, and return the checkpoint: the very files that were loaded again and compared.
+    """Train as `train` does, with what jobs need; the other arguments and errors are those of `train`.
 
-    States and log go into `folder`, by default a hidden one beside `out`. `steer` is asked after each step whether to
-    go on, to save, or to save and stop, which raises TrainingStopped. The scores of `probes` are noted at the start and
-    at each evaluation. Trainings in one precision may share the store of the `vectors` of a frozen encoder.
+    Args:
+        recipe: What and how.
+        out, resume, device, report: As in `train`.
+        folder: Where states and log are kept; None takes a hidden folder beside `out`.
+        steer: Asked after each step whether to go on, to save, or to save and stop.
+        probes: Pairs whose scores are noted at the start and at each evaluation.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share; None makes one.
+
+    Returns:
+        The checkpoint: the very files that were loaded again and compared with the trained model.
+
+    Raises:
+        TrainingStopped: If `steer` stopped it.
     """
     require("accelerate", "train")
     run = Run(CHECKPOINTS / recipe.name if out is None else Path(out).absolute(), recipe, folder)

@@ -195,7 +195,7 @@ def test_of_a_thousand_searches_among_random_matrices_one_in_twenty_finds_a_cond
 def test_columns_and_tables_by_chance_have_nothing_to_do_with_the_groups() -> None:
     rng = np.random.default_rng(0)
     claims = np.zeros(2)
-    draws = 300
+    draws = 1_000
     for _ in range(draws):
         labels, cells = rng.integers(0, 4, 60), rng.integers(0, 3, 60)
         share, most = groups._purity(labels, cells.tolist())

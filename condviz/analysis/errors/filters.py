@@ -182,7 +182,11 @@ def _objects(values: list | tuple) -> np.ndarray:
 
 
 def select(expression: str, columns: Columns) -> np.ndarray:
-    """Return the rows for which a filter is true: (p,) bool; a blank one keeps all. DataError says what is wrong."""
+    """Return the rows for which a filter is true: (p,) bool; a blank filter keeps all.
+
+    Raises:
+        DataError: If the filter cannot be read, is too long, or names something that does not exist; says where.
+    """
     if not expression.strip():
         return np.ones(len(next(iter(columns.values()))), dtype=bool)
     if len(expression) > MAX_CHARACTERS:

@@ -66,9 +66,14 @@ class Effect:
 def rewrite(
     study: Study, mask: np.ndarray, rule: str, *, old: str = "", new: str = "", max_rows: int = MAX_ROWS
 ) -> Rewritten:
-    """Apply a rule, a key of `RULES`, to the rows of a slice, `mask` (p,) bool.
+    """Apply a rule to the rows of a slice.
 
-    For "word", `old` is the word to replace in either sentence, and `new` what by (may be blank: leave it out).
+    Args:
+        study: Rows.
+        mask: (p,) bool, the slice.
+        rule: Key of `RULES`.
+        old, new: For "word": the word to replace in either sentence, and what by (may be blank: leave it out).
+        max_rows: Most rows to change.
 
     Raises:
         ConfigError: If there is no such rule.
@@ -193,9 +198,13 @@ def scene_training_rows() -> TrainingRows:
 
 
 def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *, count: int = 5) -> list[Neighbour]:
-    """Find the training rows whose conditioned embeddings are nearest to those of a row, the nearest first.
+    """Find the training rows whose conditioned embeddings are nearest to those of a row.
 
-    ConfigError if the model has no vectors, as a cross-encoder.
+    Returns:
+        The nearest first.
+
+    Raises:
+        ConfigError: If the model has no vectors, as a cross-encoder.
     """
     model.check_able("encodes")
     rows = [pair, *training.candidates(pair, CANDIDATES)]

@@ -85,10 +85,16 @@ class Search:
 
 
 def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None, limit: int = 20) -> Search:
-    """Search for slices in which a model is wrong more than elsewhere, in the rows of `mask`, (p,) bool; None for all.
+    """Search for slices in which a model is wrong more than elsewhere.
+
+    Args:
+        study: Rows and models.
+        target: Key of `TARGETS`; "first" and "second" need two models.
+        mask: (p,) bool, search in these rows only; None for all.
+        limit: Most slices to give.
 
     Raises:
-        ConfigError: If the target does not exist, or needs a second model, as "first" and "second" do.
+        ConfigError: If the target does not exist or needs a second model.
         DataError: If fewer than twice `MIN_SUPPORT` rows can be compared.
     """
     values = _measure(study, target)
@@ -135,12 +141,18 @@ def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None,
 
 
 def contrast(values: np.ndarray, masks: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compare the mean inside and outside of each slice: mean inside, mean outside, two-sided p, (s,) each.
+    """Compare the mean inside and outside of each slice.
 
-    Values (n,) are finite, no slice of the masks (s, n) is empty or everything, clusters (n,) count from 0. The
-    standard error adds up residuals over each cluster first; the degrees of freedom are those of the smaller side, as
-    few pairs tell little about their own spread. With fewer than `SMALL` clusters on a side p is Fisher's for values of
-    0 and 1, and else never smaller than with the spread of all rows.
+    Args:
+        values: (n,) finite.
+        masks: (s, n) bool; no slice is empty or everything.
+        clusters: (n,) int from 0.
+
+    Returns:
+        Mean inside, mean outside, two-sided p: (s,) each. The standard error adds up residuals over each cluster first;
+        the degrees of freedom are those of the smaller side, as few pairs tell little about their own spread. With
+        fewer than `SMALL` clusters on a side p is Fisher's for values of 0 and 1, and else never smaller than with the
+        spread of all rows.
     """
     by_cluster = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[by_cluster], prepend=-1))

@@ -176,7 +176,11 @@ def make_study(
 
 
 def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
-    """Fit the isotonic regression of rating on score (pool adjacent violators: Barlow et al. 1972); skip others."""
+    """Fit the isotonic regression of rating on score; rows without either are left out.
+
+    Source:
+        Pool adjacent violators: Barlow et al. 1972; scipy.optimize.isotonic_regression.
+    """
     used = np.isfinite(scores) & np.isfinite(gold)
     if not used.any():
         return Calibration(np.zeros(0), np.zeros(0))
@@ -189,11 +193,17 @@ def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
 
 
 def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Predict each row's rating by the isotonic fit to the sentence pairs of the other folds: (p,) float64.
+    """Predict each row's rating by the isotonic fit to the sentence pairs of the other folds.
 
-    A fit to the row itself would flatter the model: the scores of pure noise would seem to beat a constant. Scores (p,)
-    that are not finite get NaN; ratings are NaN where there is none; all rows of one cluster, a sentence pair, are in
-    one fold. From a single rated sentence pair it is its own mean.
+    A fit to the row itself would flatter the model: the scores of pure noise would seem to beat a constant.
+
+    Args:
+        scores: (p,); rows that are not finite get NaN.
+        gold: (p,) ratings, NaN where there is none.
+        clusters: (p,) int, a number for each sentence pair; all rows of one are in one fold.
+
+    Returns:
+        (p,) float64; from a single rated sentence pair, its own mean.
     """
     fold = _folds(clusters, np.isfinite(gold) & np.isfinite(scores))
     fitted = fit_calibration(scores, gold)(scores)
@@ -274,10 +284,18 @@ def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> R
 
 
 def group_conditions(model: ConditionalScorer, conditions: Sequence[str], *, apart: float = APART) -> dict[str, str]:
-    """Group the wordings of conditions, one per row, by the model's vectors: each -> the most frequent of its group.
+    """Group the wordings of conditions by the model's embeddings of them.
 
-    The vectors are those of conditions where the model has such, else of sentences; groups whose cosine distance is
-    `apart`, 0 to 2, stay apart (average linkage). ConfigError if the model has no vectors.
+    Args:
+        model: Any with vectors; those of conditions where it has such, else of sentences.
+        conditions: One per row, as they are worded.
+        apart: Cosine distance, 0 to 2, from which two groups stay apart (average linkage).
+
+    Returns:
+        Each condition -> the most frequent wording of its group. A dictionary to change, and to pass to `find_errors`.
+
+    Raises:
+        ConfigError: If the model has no vectors.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
 

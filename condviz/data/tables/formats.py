@@ -49,7 +49,10 @@ def read_file(name: str, file: IO[bytes] | IO[str], report: Report, form: Form) 
         if start.startswith((b"PAR1", b"ARROW1")):
             yield from read_arrow(name, file, "Parquet" if start.startswith(b"PAR1") else "Arrow")
             return
-    report.encoding = encoding = find_encoding(name, file, form.encoding) if isinstance(start, bytes) else ""
+        encoding = find_encoding(name, file, form.encoding)
+    else:
+        encoding = ""
+    report.encoding = encoding
     if encoding == WINDOWS and not form.encoding:
         report.remarks.append(
             f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, set "
