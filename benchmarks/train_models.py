@@ -127,8 +127,8 @@ PLANS = dict(_plans())
 
 def pack(folder: Path) -> None:
     """Write rows.json.gz, and start-NAME.safetensors for each model that MiniLM models begin with."""
-    from condviz.data import corpora
     from benchmarks import parts as board
+    from condviz.data import corpora
 
     texts: dict[str, int] = {}
 
