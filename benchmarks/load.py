@@ -117,9 +117,17 @@ class Server:
     """A server in its own process, and how to call it."""
 
     def __init__(self) -> None:
-        """Start it, and load every model."""
+        """Start it, and load every model; one that cannot is ended."""
         port = free_port()
         self.process = start_page(port)
+        try:
+            self._prepare(port)
+        except BaseException:
+            stop(self.process)
+            raise
+
+    def _prepare(self, port: int) -> None:
+        """Find the events, and load every model."""
         self.api = f"http://127.0.0.1:{port}/gradio_api"
         config = httpx.get(f"http://127.0.0.1:{port}/config", timeout=GIVE_UP_S).json()
         ids = {part["props"].get("elem_id"): part["id"] for part in config["components"]}

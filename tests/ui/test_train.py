@@ -433,7 +433,7 @@ def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: 
     (job.out / "condviz.json").write_text("{}")
     packed = tab.share_model.make_zip({**NOTHING, "run": job.id}, "")[tab.share_model.zip]
     assert isinstance(packed, gr.DownloadButton)
-    with pytest.raises(DataError, match="owner/name"):
+    with pytest.raises(ConfigError, match="OWNER/NAME"):
         tab.share_model.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
 
 
