@@ -1,4 +1,4 @@
-"""Layers by ONNX Runtime, which is faster than torch on processors without bfloat16 instructions.
+"""Layers by ONNX Runtime: in float32 on processors that are faster with it than with torch, and in int8.
 
 The two halves of a layer are graphs without weights: those enter with each run from where torch keeps them. So the same
 two small graphs serve every encoder with as many heads, no weight is held twice however many models there are, and no

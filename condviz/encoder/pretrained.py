@@ -133,7 +133,7 @@ def choose_backend(
     if wanted not in ("auto", *get_args(Backend)):
         raise ConfigError(f"CONDVIZ_BACKEND is {wanted!r}; set it to auto, {', '.join(get_args(Backend))}.")
     if precision == "int8":
-        if backend == "torch" or device not in ("auto", "cpu") or not (find_spec("onnx") and find_spec("onnxruntime")):
+        if backend == "torch" or device not in ("auto", "cpu") or not has_onnx():
             raise ConfigError(
                 f"int8 is computed by ONNX Runtime on the CPU, got device {device!r} and backend {backend!r}. Leave "
                 "them out, choose another precision, or, where it is missing, install condviz[onnx]."
@@ -202,10 +202,15 @@ def cpu_has_bfloat16() -> bool:
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
+def has_onnx() -> bool:
+    """Return whether ONNX Runtime, and what its graphs are made with, is installed."""
+    return bool(find_spec("onnx") and find_spec("onnxruntime"))
+
+
 def faster_in_float32() -> Backend:
     """Return what multiplies float32 faster on this CPU: torch by MKL on Intel's, ONNX Runtime on others."""
     mkl = torch.backends.mkl.is_available() and "intel" in str(_capabilities().get("cpu_name", "")).lower()
-    return "onnx" if not mkl and find_spec("onnx") and find_spec("onnxruntime") else "torch"
+    return "onnx" if not mkl and has_onnx() else "torch"
 
 
 def _capabilities() -> Mapping[str, Any]:
