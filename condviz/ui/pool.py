@@ -34,6 +34,7 @@ from condviz.paths import MODEL_FOLDERS
 from condviz.training.jobs import Jobs
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
+from condviz.ui.markup import read_asset
 
 LARGE_ROWS = 1_000
 EAGER_SECONDS = 0.0005
@@ -253,12 +254,17 @@ class ModelPool:
     def choices(self, suits: Callable[[ModelInfo], bool] = lambda info: True) -> list[tuple[str, str]]:
         """Return (title with what the model is good for, name) of the models that suit a view, for a menu.
 
-        The default comes first, called fast where another is better, which comes next; untrained ones come last.
+        The default comes first, called fast where another is better, which comes next and says how much slower it is,
+        as a pair of sentences was measured; untrained ones come last.
         """
         infos = [info for info in self.infos() if not info.missing]
         good, best = strengths(infos), best_encoder(infos)
         if best not in ("", self.default):
             good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
+            work = read_asset("effort.json") or {}
+            if best in work and self.default in work:
+                times = round(work[best]["pair"] / work[self.default]["pair"])
+                good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
         infos.sort(key=lambda one: (not one.trained, one.name != self.default, one.name != best))
         notes = {info.name: good.get(info.name) if info.trained else "not trained" for info in infos}
         titled = ((info, f" ({notes[info.name]})" if notes[info.name] else "") for info in infos if suits(info))

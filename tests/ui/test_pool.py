@@ -273,6 +273,17 @@ def test_a_better_model_on_a_larger_encoder_stands_behind_the_fast_one(monkeypat
     assert (first, second) == ("bi-encoder", "bi-encoder-csts")
     assert "fast" in fast
     assert "best" in best
+    assert "slower" not in best  # as much work
+
+
+def test_the_menu_tells_how_much_slower_a_better_model_is() -> None:
+    pool, encoders = ModelPool(["bi-encoder-csts", "bi-encoder-mpnet"]), {}
+    for name in pool.names:
+        encoders[name] = replace(describe(name), missing="")
+    pool._infos = encoders
+    (_, first), (best, second) = pool.choices()
+    assert (first, second) == ("bi-encoder-csts", "bi-encoder-mpnet")
+    assert "times slower" in best
 
 
 def test_large_work_is_done_one_after_the_other_and_its_place_is_known() -> None:
