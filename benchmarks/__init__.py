@@ -1,1 +1,4 @@
-"""Benchmarks: speed, memory and start of the page against fixed targets. `python -m benchmarks` runs all of them."""
+"""What a clone has for those who maintain the project: measurements against fixed targets, checks, and a Space.
+
+`python -m benchmarks` runs all that is timed.
+"""

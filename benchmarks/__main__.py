@@ -1,6 +1,8 @@
 """All benchmarks in one run: python -m benchmarks [--json FILE] [--docs].
 
 python -m benchmarks models | gallery | links | papers ...   # how well models do; --help tells the options of each
+python -m benchmarks deploy OWNER/NAME                       # make or update a Space of this checkout
+python -m benchmarks tables                                  # check the tables of scenes against their rules
 python -m benchmarks engines                                 # what computes an encoder fastest on this machine
 """
 
@@ -10,17 +12,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import engines, links, load, memory, models, page, speed
+from benchmarks import deploy, engines, links, load, memory, models, page, speed, tables
 from benchmarks.common import options, report
 from benchmarks.papers import command as papers
 from condviz.cli import main as cli
 
-COMMANDS = {"models": models, "gallery": models, "links": links, "papers": papers}
+COMMANDS = {"models": models, "gallery": models, "links": links, "papers": papers, "deploy": deploy, "tables": tables}
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the commands that measure models."""
-    parser = cli.Parser(prog="python -m benchmarks", description="How well models do.")
+    """Return the parser of the commands that measure models, and of those that check and send what ships."""
+    parser = cli.Parser(prog="python -m benchmarks", description="How well models do; what ships.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for module in dict.fromkeys(COMMANDS.values()):
         module.add_to(commands)

@@ -198,4 +198,4 @@ def test_the_metadata_names_everything_that_is_imported(wheel: Path) -> None:
         packages = {package.lower().replace("_", "-") for package in of.get(module, [module])}
         if not packages & named and not any(module in brought.get(name, ()) for name in named):
             unnamed[module] = sorted(files)
-    assert set(unnamed) <= {"spaces"}, unnamed  # a Space brings that one: see condviz/cli/deploy.py
+    assert set(unnamed) <= {"spaces"}, unnamed  # a Space brings that one: see benchmarks/deploy.py

@@ -30,7 +30,7 @@ RATINGS = (
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to a parser."""
     data = add_command(commands, "data", _list, shared.form())
-    actions = data.add_subparsers(title="actions", metavar="build | check-tables")
+    actions = data.add_subparsers(title="actions", metavar="build")
     build = add_command(actions, "build", _build)
     build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
     text = "train, dev, test, or another part that is listed"
@@ -38,8 +38,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     text = "CSV file to write, or - for standard output"
     build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
-    check = add_command(actions, "check-tables", _check_tables)
-    check.add_argument("--folder", metavar="FOLDER", help="folder of .jsonl files (default: assets/tables)")
     parser = add_command(commands, "lessons", run_lessons)
     parser.add_argument("--store", action="store_true", help="keep the results: shown until the models are loaded")
 
@@ -87,35 +85,6 @@ def _build(options: argparse.Namespace) -> None:
         f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
         f"Pass on with: {corpus.attribution}.",
     )  # fmt: skip
-
-
-def _check_tables(options: argparse.Namespace) -> None:
-    """Check the scene tables against their rules.
-
-    They are counted, and what can be guessed about their ratings without understanding is measured. Exits with code 2
-    if a rule is broken.
-    """
-    from condviz.data import scene_tables
-
-    tables = scene_tables.load_tables(options.folder or scene_tables.TABLES)
-    groups = {
-        **{kind: [table for table in tables if table.kind == kind] for kind in scene_tables.KINDS},
-        **{part: [table for table in tables if scene_tables.group_of(table) == part] for part in scene_tables.PARTS},
-        "all": tables,
-    }
-    lines = []
-    for name, group in groups.items():
-        rows = scene_tables.rated_rows(group)
-        found = scene_tables.measure_order(rows)
-        contrasts = len(scene_tables.contrast_rows(group)) // 2
-        untold = sum(not example.told for example in scene_tables.told_examples(group))
-        shares = [f"{100 * found[key]:.1f}" for key in ("wording", "overlap", "length")]
-        lines.append((name, *(f"{count:,}" for count in (len(group), len(rows), contrasts, untold)), *shares))
-    head = ("group", "tables", "rated rows", "contrasts", "not told", "by wording", "by shared words", "by length")
-    problems = scene_tables.find_problems(tables)
-    print("\n".join([format_table(head, lines), "", LEGEND, *problems]))
-    if problems:
-        raise DataError(f"Broken rules: {len(problems):,} in {len(tables):,} tables, listed above. Fix the tables.")
 
 
 def _csts_password() -> str:

@@ -25,18 +25,17 @@ import shtab
 from condviz.cli.options import STDOUT, add_command, backend, be_quiet, on_encoder, output_taken, tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = "deploy models score errors show store data train"
+COMMANDS = "models score errors show store data train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
-MOVED = {"benchmark": "models, gallery or links", "papers": "papers"}
+MOVED = {"benchmark": "models, gallery or links", "papers": "papers", "deploy": "deploy"}
 """Commands that were here once -> words behind `python -m benchmarks`, in a clone."""
 
 EXAMPLES = {
     "": ('score "A man surfs." "A woman skis." --condition "the sport"', "serve"),
     "serve": ("serve --port 8000", "serve --host 0.0.0.0 --log-requests"),
     "completion": ("completion bash > ~/.local/share/bash-completion/completions/condviz",),
-    "deploy": ("deploy OWNER/NAME", "deploy OWNER/NAME --out space --hardware zero-a10g"),
     "models": ("models", "models --json"),
     "push": ("push my-model OWNER/NAME --private",),
     "calibrate": ("calibrate --model bi-encoder",),
@@ -66,7 +65,6 @@ EXAMPLES = {
     "links": ("links bee produces", "links honey produces --inverse"),
     "data": ("data", "data build scenes --split dev --out dev.csv"),
     "data build": ("data build scenes --split dev --out -",),
-    "data check-tables": ("data check-tables",),
     "lessons": ("lessons",),
     "train": (
         "train assets/recipes/quick.toml --out my-model",

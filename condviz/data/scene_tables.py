@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations, groupby
@@ -43,16 +43,7 @@ PARTS = ("train", "validation", "test", "unseen_domains")
 TEST_SHARE, VALIDATION_SHARE = 0.1, 0.1
 UNSEEN_DOMAINS = ("law", "history")
 """Beginnings of the domains that no training sees."""
-KINDS = ("natural", "hard", "weak")
 SENTENCES, ASPECTS, WORDINGS = 6, 5, 3
-WORDS = (8, 30)
-"""Least and most words of a sentence."""
-VALUES = (2, 3)
-"""Least and most different values of an aspect."""
-MOST_UNTOLD, MOST_COMMON = 1, 1
-"""Most nulls of an aspect, and most aspects of a table whose wordings other tables use, too."""
-LEAST_CONTRASTS = 8
-"""Pairs of a table, of 15, that agree under one condition and differ under another."""
 SAME, DIFFERENT = 5, 1
 
 
@@ -67,7 +58,7 @@ _CLOSED = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, config=_CLOSED)
-class Question:
+class TableAspect:
     """One aspect of a table: its wordings, and a value for each sentence, None where it is not told."""
 
     wordings: Annotated[tuple[Text, ...], Field(min_length=WORDINGS, max_length=WORDINGS)]
@@ -75,31 +66,21 @@ class Question:
 
 
 @dataclass(frozen=True, config=_CLOSED)
-class Table:
+class SceneTable:
     """Six sentences and what is told about them under five conditions."""
 
     id: str
     kind: str
     domain: str
     sentences: Annotated[tuple[Text, ...], Field(min_length=SENTENCES, max_length=SENTENCES)]
-    aspects: Annotated[tuple[Question, ...], Field(min_length=ASPECTS, max_length=ASPECTS)]
+    aspects: Annotated[tuple[TableAspect, ...], Field(min_length=ASPECTS, max_length=ASPECTS)]
 
 
-_TABLE = TypeAdapter(Table)
-
-
-@dataclass(frozen=True)
-class Told:
-    """Whether a sentence tells anything about a condition: an example for a model's `applies`."""
-
-    sentence: str
-    condition: str
-    told: bool
-    table: str
+_TABLE = TypeAdapter(SceneTable)
 
 
 @cache
-def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
+def load_tables(folder: str | Path = TABLES) -> tuple[SceneTable, ...]:
     """Read all tables, file by file in alphabetical order; once per process.
 
     Raises:
@@ -108,7 +89,7 @@ def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
     return corpus.read_entries(folder, _TABLE)
 
 
-def group_of(table: Table) -> str:
+def group_of(table: SceneTable) -> str:
     """Return the part that a table belongs to; a table added later moves no other."""
     if table.domain.casefold().startswith(UNSEEN_DOMAINS):
         return "unseen_domains"
@@ -118,19 +99,7 @@ def group_of(table: Table) -> str:
     return "validation" if place < TEST_SHARE + VALIDATION_SHARE else "train"
 
 
-def rated_rows(tables: Sequence[Table], *, seed: int = 0) -> list[RatedPair]:
-    """Rate every pair under every condition that both sentences tell: up to 75 rows a table."""
-    rows = []
-    for table in tables:
-        rng = random.Random(f"{seed} {table.id}")
-        for first, second in combinations(range(SENTENCES), 2):
-            number = len(rows)
-            for aspect, label in _ratings(table, first, second):
-                rows.append(_row(number, table, (first, second), aspect, rng.choice(aspect.wordings), label))
-    return rows
-
-
-def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool = False) -> list[RatedPair]:
+def contrast_rows(tables: Sequence[SceneTable], *, seed: int = 0, one_wording: bool = False) -> list[RatedPair]:
     """Build two rows for each contrast, side by side in random order; no row is in two contrasts.
 
     Args:
@@ -151,7 +120,7 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         surplus = Surplus()
         for pair in pairs:
             places = pair if rng.random() < 0.5 else (pair[1], pair[0])
-            for high, low in _contrasts(_ratings(table, *pair), surplus, rng):
+            for high, low in _contrasts(rate(table, *pair), surplus, rng):
                 # A second contrast of the pair is asked the other way round: readers of a table find the two rows of a
                 # contrast by their sentences, in this order. Five aspects give two contrasts at most.
                 places = places[1], places[0]
@@ -160,48 +129,17 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
                 number = len(rows) // 2
                 for aspect, label in both:
                     wording = fixed[aspect] if one_wording else rng.choice(aspect.wordings)
-                    rows.append(_row(number, table, places, aspect, wording, label))
+                    rows.append(make_row(number, table, places, aspect, wording, label))
     return rows
 
 
-def build_blocks(tables: Sequence[Table], *, seed: int, sentences: int) -> list[list[RatedPair]]:
+def build_blocks(tables: Sequence[SceneTable], *, seed: int, sentences: int) -> list[list[RatedPair]]:
     """Build blocks of whole tables, in random order, with at least so many sentences each."""
     tables = random.Random(seed).sample(tables, len(tables))
     size = math.ceil(sentences / SENTENCES)
     rows = contrast_rows(tables, seed=seed, one_wording=True)
     block_of = {table.id: place // size for place, table in enumerate(tables)}
     return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
-
-
-def told_examples(tables: Sequence[Table]) -> list[Told]:
-    """Build an example for each sentence and condition of a table: told, or not (null).
-
-    About one value in a hundred is null, so balance before training.
-    """
-    examples = []
-    for table in tables:
-        rng = random.Random(f"0 {table.id}")
-        examples += [
-            Told(sentence, rng.choice(aspect.wordings), value is not None, table.id)
-            for aspect in table.aspects
-            for sentence, value in zip(table.sentences, aspect.values, strict=True)
-        ]
-    return examples
-
-
-def find_problems(tables: Sequence[Table]) -> list[str]:
-    """Look for breaches of the rules of the corpus (README.md beside it).
-
-    Returns:
-        One sentence for each problem, naming the table; empty if there is none.
-    """
-    problems = [f"{name}: the id is used twice" for name in _repeated(table.id for table in tables)]
-    texts = _repeated(text.casefold() for table in tables for text in table.sentences)
-    problems += [f"this sentence occurs twice: {text}" for text in texts]
-    users = Counter(wording for table in tables for wording in {w for a in table.aspects for w in _folded(a)})
-    for table in tables:
-        problems += [f"{table.id}: {problem}" for problem in _problems(table, users)]
-    return problems
 
 
 def measure_order(rows: Sequence[RatedPair]) -> dict[str, float]:
@@ -252,7 +190,8 @@ def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
     return float(mannwhitneyu(values[chosen], values[~chosen], method="asymptotic")[0]) / pairs
 
 
-def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]]:
+def rate(table: SceneTable, first: int, second: int) -> list[tuple[TableAspect, int]]:
+    """Rate two sentences of a table, by their places, under every aspect that both tell."""
     return [
         (aspect, SAME if aspect.values[first] == aspect.values[second] else DIFFERENT)
         for aspect in table.aspects
@@ -261,8 +200,8 @@ def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]
 
 
 def _contrasts(
-    ratings: Sequence[tuple[Question, int]], surplus: Surplus, rng: random.Random
-) -> Iterator[tuple[Question, Question]]:
+    ratings: Sequence[tuple[TableAspect, int]], surplus: Surplus, rng: random.Random
+) -> Iterator[tuple[TableAspect, TableAspect]]:
     """Choose (high, low) aspects, as many as there are without asking an aspect twice."""
     left = dict(ratings)
     while chosen := surplus.choose([(low, high) for high in left for low in left if left[high] > left[low]], rng):
@@ -271,45 +210,17 @@ def _contrasts(
         yield high, low
 
 
-def _row(number: int, table: Table, places: tuple[int, int], aspect: Question, wording: str, label: int) -> RatedPair:
+def make_row(
+    number: int, table: SceneTable, places: tuple[int, int], aspect: TableAspect, wording: str, label: int
+) -> RatedPair:
+    """Return a row on two sentences of a table, by their places."""
     first, second = (table.sentences[place] for place in places)
     return RatedPair(number, first, second, wording, label, f"{table.id}:{aspect.wordings[0]}", table.id, table.id)
 
 
-def _problems(table: Table, users: Mapping[str, int]) -> Iterator[str]:
-    if table.kind not in KINDS:
-        yield f"the kind is {table.kind!r}, allowed are {', '.join(KINDS)}"
-    for text in table.sentences:
-        if not WORDS[0] <= (count := len(text.split())) <= WORDS[1]:
-            yield f"{count} words, allowed are {WORDS[0]} to {WORDS[1]}: {text}"
-    for aspect in table.aspects:
-        different, untold = len(set(aspect.values) - {None}), aspect.values.count(None)
-        if not VALUES[0] <= different <= VALUES[1]:
-            yield f"{aspect.wordings[0]!r} has {different} values, allowed are {VALUES[0]} to {VALUES[1]}"
-        if untold > MOST_UNTOLD:
-            yield f"{aspect.wordings[0]!r} has {untold} nulls, allowed is {MOST_UNTOLD}"
-    for wording in _repeated(wording for aspect in table.aspects for wording in _folded(aspect)):
-        yield f"the wording {wording!r} occurs twice"
-    common = [aspect.wordings[0] for aspect in table.aspects if any(users[wording] > 1 for wording in _folded(aspect))]
-    if len(common) > MOST_COMMON:
-        yield f"{len(common)} aspects have wordings of other tables, allowed is {MOST_COMMON}: {'; '.join(common)}"
-    labels = [{label for _, label in _ratings(table, *pair)} for pair in combinations(range(SENTENCES), 2)]
-    crossing = sum(len(found) == 2 for found in labels)
-    if crossing < LEAST_CONTRASTS:
-        yield f"only {crossing} pairs agree under one condition and differ under another, at least {LEAST_CONTRASTS} do"
-
-
-def _folded(aspect: Question) -> list[str]:
-    return [wording.casefold().strip(" .?") for wording in aspect.wordings]
-
-
-def _repeated(values: Iterator[str]) -> list[str]:
-    return [value for value, count in Counter(values).items() if count > 1]
-
-
 def _load(folder: Path, part: str, _: Password, *, kind: str) -> Material:
     tables = [table for table in load_tables(folder) if table.kind == kind and group_of(table) == part]
-    conditions = frozenset().union(*(question.wordings for table in tables for question in table.aspects))
+    conditions = frozenset().union(*(aspect.wordings for table in tables for aspect in table.aspects))
     builders = {"rows": partial(contrast_rows, tables), "blocks": partial(build_blocks, tables)}
     return Material(**builders, texts=SENTENCES * len(tables), conditions=conditions)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from condviz.cli.main import main
 from condviz.data import corpora, scene_tables
 from condviz.data.corpus import Corpus
 from condviz.errors import DataError
@@ -46,20 +45,12 @@ def write(folder: Path, entries: list[dict[str, Any]]) -> Path:
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> tuple[scene_tables.Table, ...]:
+def tables(tmp_path: Path) -> tuple[scene_tables.SceneTable, ...]:
     domains = ("review", "law/contract note", "history note", "photo caption", "diary")
     return scene_tables.load_tables(write(tmp_path, [make_entry(n, domains[n % 5]) for n in range(120)]))
 
 
-def test_rows_are_all_told_pairs_under_all_conditions(tables: tuple[scene_tables.Table, ...]) -> None:
-    rows = scene_tables.rated_rows(tables[:1])
-    assert len(rows) == 4 * 15 + 10
-    assert Counter(row.label for row in rows)[5] == 6 + 4 + 3 + 6 + 6
-    assert rows == scene_tables.rated_rows(tables[:1])
-    assert [row.condition for row in rows] != [row.condition for row in scene_tables.rated_rows(tables[:1], seed=1)]
-
-
-def test_contrasts_disagree_on_one_pair_and_use_a_row_once(tables: tuple[scene_tables.Table, ...]) -> None:
+def test_contrasts_disagree_on_one_pair_and_use_a_row_once(tables: tuple[scene_tables.SceneTable, ...]) -> None:
     rows = scene_tables.contrast_rows(tables)
     used = set()
     sides: dict[str, int] = Counter()
@@ -78,13 +69,7 @@ def test_contrasts_disagree_on_one_pair_and_use_a_row_once(tables: tuple[scene_t
     assert Counter(row.label for row in rows[::2])[5] == pytest.approx(len(rows) / 4, rel=0.1)
 
 
-def test_what_is_not_told_is_kept_as_an_example(tables: tuple[scene_tables.Table, ...]) -> None:
-    examples = scene_tables.told_examples(tables[:2])
-    assert len(examples) == 60
-    assert [example.sentence for example in examples if not example.told] == [t.sentences[5] for t in tables[:2]]
-
-
-def test_splits_follow_the_id_and_hold_domains_out(tables: tuple[scene_tables.Table, ...]) -> None:
+def test_splits_follow_the_id_and_hold_domains_out(tables: tuple[scene_tables.SceneTable, ...]) -> None:
     groups = {table.id: scene_tables.group_of(table) for table in tables}
     for table in tables:
         assert (groups[table.id] == "unseen_domains") == (table.domain in ("law/contract note", "history note"))
@@ -95,7 +80,7 @@ def test_splits_follow_the_id_and_hold_domains_out(tables: tuple[scene_tables.Ta
     assert {name: groups[name] for name in known} == known
 
 
-def test_blocks_share_wordings_and_number_their_contrasts(tables: tuple[scene_tables.Table, ...]) -> None:
+def test_blocks_share_wordings_and_number_their_contrasts(tables: tuple[scene_tables.SceneTable, ...]) -> None:
     blocks = scene_tables.build_blocks(tables, seed=3, sentences=20)
     assert [len({row.family1 for row in block}) for block in blocks] == [4] * 30
     numbers = [row.pair for block in blocks for row in block]
@@ -167,46 +152,3 @@ def broken(change: str) -> dict[str, Any]:
 def test_another_form_is_refused(change: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         scene_tables.load_tables(write(tmp_path, [broken(change)]))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("kind", "the kind is 'soft'"),
-        ("short", "3 words, allowed are 8 to 30"),
-        ("one value", "has 1 values"),
-        ("nulls", "has 2 nulls"),
-        ("twice", "occurs twice"),
-        ("no contrast", "only 0 pairs agree"),
-    ],
-)
-def test_each_broken_rule_is_named(change: str, message: str, tmp_path: Path) -> None:
-    (problem, *_) = scene_tables.find_problems(scene_tables.load_tables(write(tmp_path, [broken(change)])))
-    assert problem.startswith("nat-0001: ")
-    assert message in problem
-
-
-def test_what_two_tables_share_is_named(tmp_path: Path) -> None:
-    problems = scene_tables.find_problems(scene_tables.load_tables(write(tmp_path, [make_entry(1), make_entry(1)])))
-    assert problems[0] == "nat-0001: the id is used twice"
-    assert sum(problem.startswith("this sentence occurs twice") for problem in problems) == 6
-    assert "5 aspects have wordings of other tables" in problems[-1]
-
-
-def test_the_command_counts_and_fails_on_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, [make_entry(number) for number in range(3)])
-    assert main(["data", "check-tables", "--folder", str(tmp_path)]) == 0
-    assert "by length" in capsys.readouterr().out.splitlines()[0]
-    (tmp_path / "second").mkdir()
-    assert main(["data", "check-tables", "--folder", str(write(tmp_path / "second", [broken("short")]))]) == 2
-    captured = capsys.readouterr()
-    assert "nat-0001: 3 words" in captured.out
-    assert "Broken rules: 1 in 1 tables" in captured.err
-
-
-@pytest.mark.skipif(not scene_tables.TABLES.is_dir(), reason="no tables yet")
-def test_the_shipped_tables_keep_the_rules_and_have_no_shortcut() -> None:
-    tables = scene_tables.load_tables()
-    assert scene_tables.find_problems(tables) == []
-    found = scene_tables.measure_order(scene_tables.rated_rows(tables))
-    assert found == pytest.approx({"wording": 0.5, "overlap": 0.5, "length": 0.5}, abs=0.08)

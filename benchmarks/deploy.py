@@ -1,4 +1,4 @@
-"""The command `deploy`: a Space of this checkout on the Hugging Face hub."""
+"""A Space of this checkout on the Hugging Face hub: python -m benchmarks deploy OWNER/NAME."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
 
 def write_space(folder: Path, hardware: str) -> list[str]:
     """Write what a Space needs, and nothing else."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[1]
     if missing := [name for name in (*FILES, LOCK) if not (root / name).is_file()]:
         raise ConfigError(f"{root} has no {missing[0]}: `deploy` sends a checkout. Run it in a clone of CondViz.")
     trees = [("condviz", root / "condviz"), ("docs", root / "docs"), ("assets", paths.ASSETS)]

@@ -1,4 +1,4 @@
-"""The command `deploy`: what it writes, and what it sends to a stand-in of the hub."""
+"""`python -m benchmarks deploy`: what it writes, and what it sends to a stand-in of the hub."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gradio_client.exceptions import AppError
 from huggingface_hub import HfApi
 
 import condviz
+from benchmarks import deploy
+from benchmarks.__main__ import main
 from condviz import paths
-from condviz.cli import deploy
-from condviz.cli.main import main
 from condviz.errors import ConfigError
 from condviz.ui.pool import load_served
 from tests.hub import Hub, serve_hub
