@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_table, tell
+from condviz.data.corpora import build
 from condviz.errors import DataError, require
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands to a parser."""
     data = add_command(commands, "data", _list, shared.form())
     actions = data.add_subparsers(title="actions", metavar="build")
-    build = add_command(actions, "build", _build)
-    build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
+    parser = add_command(actions, "build", _build, shared.of_function(build))
+    parser.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
     text = "train, dev, test, or another part that is listed"
-    build.add_argument("--split", required=True, metavar="PART", help=text)
+    parser.add_argument("--split", required=True, metavar="PART", help=text)
     text = "CSV file to write, or - for standard output"
-    build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
-    build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
+    parser.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
     parser = add_command(commands, "lessons", run_lessons)
     parser.add_argument("--store", action="store_true", help="keep the results: shown until the models are loaded")
 
@@ -71,10 +71,10 @@ def _survey(item: Survey) -> str:
 
 def _build(options: argparse.Namespace) -> None:
     """Write the rated pairs of one part of a corpus, as a table."""
-    from condviz.data.corpora import CORPORA, build
+    from condviz.data.corpora import CORPORA
     from condviz.data.corpus import count_contrasts, format_rows
 
-    rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
+    rows = build(options.corpus, options.split, **shared.given(options, build), password=_csts_password)
     shared.write(options.out, format_rows(rows))
     corpus = CORPORA[options.corpus]
     shortcuts = corpus.shortcuts(rows)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from condviz.analysis.errors.findings import find_errors
 from condviz.cli import options as shared
 from condviz.cli.options import format_json, format_table, progress_bar, tell
+from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError
+from condviz.evaluation.csts import evaluate
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
@@ -23,10 +25,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         html="write a report that can be passed on: one file",
         out="write the rows of the slice as CSV, with errors and features",
     )
-    ratings = shared.ratings("table whose conditions count as seen (default: the model's training data)")
-    table, slices = shared.reading(), shared.of_function(find_errors, but=["resamples"])
+    seen = shared.seen("table whose conditions count as seen (default: the model's training data)")
+    asked = shared.reading(), shared.of_function(evaluate), shared.of_function(find_errors, but=["resamples"])
     models = shared.models("the columns score_MODEL of the table")
-    parser = shared.add_command(commands, "errors", run, models, shared.device(), files, ratings, table, slices)
+    parser = shared.add_command(commands, "errors", run, models, shared.device(), files, seen, *asked)
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
 
 
@@ -42,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
 
-    dataset = open_data(options.data, **shared.reading_of(options))
+    dataset = open_data(options.data, **shared.given(options, read_pairs))
     if dataset.table is not None:
         shared.tell_table(options, dataset.table.report)
     names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]

@@ -22,8 +22,9 @@ from typing import Any, NoReturn
 
 import shtab
 
-from condviz.cli.options import STDOUT, add_command, backend, be_quiet, on_encoder, output_taken, tell
+from condviz.cli.options import STDOUT, add_command, be_quiet, of_function, output_taken, settle, tell
 from condviz.errors import CondvizError, ConfigError, require
+from condviz.models.registry import load
 
 COMMANDS = "models score errors show store data train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argpars
         options = (parser or build_parser)().parse_args(words)
         with _short_warnings():
             output_taken(options)  # before the long work
-            on_encoder(options)
+            settle(options)
             options.command(options)
         sys.stdout.flush()
     except CondvizError as error:
@@ -125,7 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands: Any = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    serve = add_command(commands, "serve", _serve, backend())
+    serve = add_command(commands, "serve", _serve, of_function(load, only=["backend"], defaults={"backend": None}))
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
     serve.add_argument("--mcp", action="store_true", help="offer the endpoints as tools of an MCP server, too")

@@ -11,14 +11,18 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from condviz import spec
 from condviz.data.files import check_target, write_text
+from condviz.data.pairs import read_pairs
 from condviz.errors import CheckpointError, CondvizError, ConfigError
+from condviz.models.registry import ON, load
+from condviz.store.build import build_store
 
 if TYPE_CHECKING:
     from condviz.data.tables import Report
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 FILES = ("json", "out", "html", "figures", "left_out")
 """Options that name a file to be written."""
+_SETTINGS = {str: "NAME=TEXT", float: "NAME=NUMBER"}
 _quiet = False
 _Parent = partial(argparse.ArgumentParser, add_help=False)
 
@@ -45,62 +50,39 @@ def add_command(
 
 
 def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with --model, a list where there may be `several`, and --backbone; see `on_encoder`."""
-    parser = _Parent()
+    """Return a parent with --model, a list where there may be `several`, and --backbone; see `settle`."""
+    parser = _Parent(parents=[of_function(load, only=["backbone"])])
     text = "name, folder or hub id" + ("; may be repeated" if several else "")
     text += "" if required else f" (default: {default})"
     many: dict[str, Any] = (
         {"action": "append", "default": []} if several else {"default": None if " " in default else default}
     )
     parser.add_argument("--model", **many, required=required, metavar="NAME", help=text)
-    backbone = "put the method that --model names, untrained, on this encoder instead of its own"
-    parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=backbone)
     return parser
 
 
-def on_encoder(options: argparse.Namespace) -> None:
-    """Turn --model and --backbone into names such as "csr on intfloat/e5-base-v2"."""
+def settle(options: argparse.Namespace) -> None:
+    """Turn --model and --backbone into names such as "csr on intfloat/e5-base-v2"; keep --backend for all processes."""
+    if backend := getattr(options, "backend", None):
+        os.environ["CONDVIZ_BACKEND"] = backend  # it holds in those that are started, too
     encoder = getattr(options, "backbone", None)
     if not encoder or not hasattr(options, "model"):
         return
     named = options.model or getattr(options, "default_models", [])
     if not named:
         raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
-    from condviz.models.registry import ON
-
     options.model = f"{named}{ON}{encoder}" if isinstance(named, str) else [f"{name}{ON}{encoder}" for name in named]
 
 
 def device(precision: str | None = "auto") -> argparse.ArgumentParser:
     """Return a parent with --device, --backend and, unless `precision` is None, --precision with that default."""
-    parser = backend()
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
-    if precision is not None:
-        text = f"auto, float32, bfloat16, float16 or int8 (default: {precision})"
-        parser.add_argument("--precision", default=precision, help=text)
-    return parser
-
-
-def backend() -> argparse.ArgumentParser:
-    """Return a parent with --backend, kept as an environment variable: it holds in further processes, too."""
-    parser = _Parent()
-    text = "auto, torch, or onnx for ONNX Runtime (default: CONDVIZ_BACKEND, else auto)"
-    parser.add_argument("--backend", type=_set_backend, metavar="NAME", help=text)
-    return parser
-
-
-def _set_backend(name: str) -> str:
-    os.environ["CONDVIZ_BACKEND"] = name
-    return name
+    names = ("device", "backend", "precision") if precision else ("device", "backend")
+    return of_function(load, only=names, defaults={"backend": None, "precision": precision})
 
 
 def cluster() -> argparse.ArgumentParser:
     """Return a parent with --ray and --workers; see `on_cluster`."""
-    parser = _Parent()
-    text = "encode on a Ray cluster: its address, auto, or local for one on this machine"
-    parser.add_argument("--ray", metavar="ADDRESS", help=text)
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="models on the cluster (default: all fit)")
-    return parser
+    return of_function(build_store, only=["ray", "workers"])
 
 
 def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> ConditionalScorer:
@@ -156,45 +138,12 @@ def output_taken(options: argparse.Namespace) -> bool:
     return bool(taken)
 
 
-def reading(*, pairs: bool = True, condition: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with options on how a table is read, for `reading_of`; with `pairs` those of rated pairs, too."""
-    parser = _Parent()
-    group = parser.add_argument_group("the table")
-    text = "whether the first row names the columns (default: detected)"
-    group.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
-    group.add_argument("--separator", default="", metavar="CHARACTER", help="of the columns (default: detected)")
-    group.add_argument("--encoding", default="", metavar="NAME", help="of the text, as gbk (default: detected)")
-    text = "leave out rows that cannot be used, and say which, instead of stopping at the first"
-    group.add_argument("--skip-bad", action="store_true", help=text)
-    if pairs:
-        text = "numbers that stand for different and for same, as 0 1 (default: 1 5)"
-        group.add_argument("--scale", nargs=2, type=float, metavar=("LOW", "HIGH"), help=text)
-        if condition:
-            text = "one for all rows of a table without a column of conditions"
-            group.add_argument("--condition", default="", metavar="TEXT", help=text)
-        text = "columns of other names, as sentence1=premise; label=NAME is the rating"
-        group.add_argument("--columns", nargs="+", type=_setting, default=(), metavar="ROLE=NAME", help=text)
-        text = "words that stand for ratings, as no=1 yes=5"
-        group.add_argument("--labels", nargs="+", type=_setting, default=(), metavar="WORD=NUMBER", help=text)
-        group.add_argument("--left-out", type=target, metavar="FILE", help="write the rows that were left out as CSV")
+def reading(function: Callable[..., Any] = read_pairs, *, but: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return a parent with the options on how `read_pairs`, or another function, reads a table."""
+    parser = of_function(function, but=but, title="the table")
+    if function is read_pairs:
+        parser.add_argument("--left-out", type=target, metavar="FILE", help="write the rows that were left out as CSV")
     return parser
-
-
-def reading_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of `reading` as `read_table` or `read_pairs` takes them."""
-    form: dict[str, Any] = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
-    form["separator"] = separator = {"\\t": "\t", "tab": "\t"}.get(options.separator) or str(options.separator)
-    if len(separator) > 1:
-        raise ConfigError(f"A separator is one character, or tab, got {form['separator']!r}.")
-    if not hasattr(options, "scale"):
-        return form
-    try:
-        labels = {word: float(number) for word, number in options.labels}
-    except ValueError:
-        raise ConfigError("--labels takes WORD=NUMBER, as: --labels no=1 yes=5") from None
-    condition = getattr(options, "condition", "")
-    one = {"condition": condition} if isinstance(condition, str) else {}
-    return form | {"scale": options.scale, "columns": dict(options.columns), "labels": labels} | one
 
 
 def tell_table(options: argparse.Namespace, report: Report) -> None:
@@ -204,35 +153,66 @@ def tell_table(options: argparse.Namespace, report: Report) -> None:
         write(options.left_out, report.left_out_csv())
 
 
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.rpartition("=")
-    if not sign:
-        raise argparse.ArgumentTypeError(f"{text!r} has no =")
-    return key, value
+def of_function(
+    function: Callable[..., Any],
+    *,
+    only: Collection[str] = (),
+    but: Collection[str] = (),
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    title: str = "",
+    **before: str,
+) -> argparse.ArgumentParser:
+    """Return a parent with the options of a public function (`condviz.spec`), whose values `given` returns.
 
-
-def of_function(function: Callable[..., Any], *, but: Sequence[str] = (), **before: str) -> argparse.ArgumentParser:
-    """Return a parent with the options of a public function (`condviz.spec`), for `given`; `before`: former names."""
+    Args:
+        function: Whose options are declared in its signature.
+        only, but: Those that are taken, and those that are not.
+        defaults: Others than there.
+        title: Of their group in the help.
+        **before: Former names.
+    """
     parser = _Parent()
+    group = parser.add_argument_group(title) if title else parser
     for name, one in spec.options_of(function).items():
-        if name in but:
-            continue
-        names = [f"{'--'[: len(each)]}{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
-        if one.type is bool:
-            parser.add_argument(*names, dest=name, action="store_true", default=one.default, help=one.help)
-            continue
-        shown = f" (default: {one.default})" if one.default not in (None, "") else ""
-        allowed = f": {one.allowed}" if one.choices or one.type is not str else ""
-        text = f"{one.help}{allowed}{shown}".replace("%", "%%")
-        parser.add_argument(*names, dest=name, type=one.type, default=one.default, metavar=name.upper(), help=text)
+        if name not in but and (not only or name in only):
+            names = [f"{'--'[: len(each)]}{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
+            default = defaults.get(name, one.default)
+            shown = f" (default: {default})" if default not in (None, "", {}) and one.type is not bool else ""
+            allowed = f": {one.allowed}" if one.choices or one.type in (int, float) else ""
+            text = f"{one.help}{allowed}{shown}".replace("%", "%%")
+            group.add_argument(*names, dest=name, default=default, help=text, **_values(one))
     return parser
 
 
-def given(options: argparse.Namespace, function: Callable[..., Any]) -> dict[str, Any]:
+def _values(option: spec.Option) -> dict[str, Any]:
+    """Return what argparse has to know of the values of an option."""
+    kind, parts = get_origin(option.type), get_args(option.type)
+    if option.type is bool:
+        return {"action": "store_true" if option.default is False else argparse.BooleanOptionalAction}
+    if kind is Mapping:
+        return {"nargs": "+", "type": partial(_setting, parts[1]), "action": _Settings, "metavar": _SETTINGS[parts[1]]}
+    if kind is tuple:
+        return {"nargs": len(parts), "type": parts[0], "metavar": option.name.upper()}
+    return {"type": option.type, "metavar": option.name.upper()}
+
+
+class _Settings(argparse.Action):
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: object = None) -> None:  # noqa: ANN401
+        setattr(namespace, self.dest, dict(values))
+
+
+def _setting(kind: type, text: str) -> tuple[str, Any]:
+    key, sign, value = text.rpartition("=")
+    with suppress(ValueError):
+        if sign:
+            return key, kind(value)
+    raise argparse.ArgumentTypeError(f"{text!r} is not {_SETTINGS[kind]}")
+
+
+def given(options: argparse.Namespace, function: Callable[..., Any], *, but: Collection[str] = ()) -> dict[str, Any]:
     """Return the options that `of_function` added, checked; raises ConfigError for one that is not allowed."""
-    values = {name: getattr(options, name) for name in spec.options_of(function)}
-    spec.check_options(function, values)
-    return values
+    names = [name for name in spec.options_of(function) if name not in but and hasattr(options, name)]
+    return spec.check_options(function, {name: getattr(options, name) for name in names})
 
 
 def files(**options: str) -> argparse.ArgumentParser:
@@ -251,12 +231,10 @@ def target(path: str) -> str:
     return path
 
 
-def ratings(train_data: str) -> argparse.ArgumentParser:
-    """Return a parent for comparing scores with ratings: --train-data with this help, --resamples and --seed."""
+def seen(text: str) -> argparse.ArgumentParser:
+    """Return a parent with --train-data and this help, for `seen_conditions`."""
     parser = _Parent()
-    parser.add_argument("--train-data", metavar="FILE", help=f"{train_data}; or CORPUS:PART")
-    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
+    parser.add_argument("--train-data", metavar="FILE", help=f"{text}; or CORPUS:PART")
     return parser
 
 

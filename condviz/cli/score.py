@@ -11,7 +11,9 @@ import numpy as np
 
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_json, format_table, load_asked, progress_bar, tell
+from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.csts import METRICS, evaluate
 from condviz.types import columns, plain
 
 if TYPE_CHECKING:
@@ -30,15 +32,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands `score` and `evaluate` to a parser."""
     encoding = [shared.device(), shared.cluster()]
     forms = shared.form("print JSON as the /compare endpoint does", dash=False)
-    parser = add_command(commands, "score", run, shared.models(), *encoding, forms, shared.reading(condition=False))
+    parser = add_command(commands, "score", run, shared.models(), *encoding, forms, shared.reading(but=["condition"]))
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
     text = "also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not"
     parser.add_argument("--applies", action="store_true", help=text)
-    train_data = "table whose conditions count as seen in training"
+    seen = shared.seen("table whose conditions count as seen in training")
     files = shared.files(json="write the report", out="write the table with a column score_MODEL per model")
-    parents = shared.models(required=True), *encoding, files, shared.ratings(train_data), shared.reading()
-    parser = add_command(commands, "evaluate", run_evaluate, *parents)
+    parents = *encoding, files, seen, shared.reading(), shared.of_function(evaluate)
+    parser = add_command(commands, "evaluate", run_evaluate, shared.models(required=True), *parents)
     text = "a table, - for standard input, CORPUS:PART, as tables:test, or hf://datasets/OWNER/NAME"
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
     text = "write the scores of one model on the official C-STS test file as its owners take them: JSON, 4,732 rows"
@@ -73,13 +75,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _score_table(options: argparse.Namespace) -> None:
-    from condviz.data.pairs import format_predictions, read_pairs
-
     if len(options.condition) > 1:
         raise DataError(
             "With a table, the conditions are in its column condition; one can be given for all of its rows."
         )
-    table = read_pairs("-", condition="".join(options.condition), **shared.reading_of(options))
+    reading = shared.given(options, read_pairs, but=["condition"])
+    table = read_pairs("-", condition="".join(options.condition), **reading)
     shared.tell_table(options, table.report)
     texts = columns(table.pairs)
     scores = {}
@@ -138,22 +139,20 @@ def run_evaluate(options: argparse.Namespace) -> None:
     from condviz.data.corpora import open_table
     from condviz.data.csts import check_submission, format_submission
     from condviz.data.files import check_target, write_text
-    from condviz.data.pairs import format_predictions
-    from condviz.evaluation.csts import evaluate
 
     if options.submission:  # now, and not after scoring
         check_target(options.submission)
         if len(options.model) != 1:
             raise ConfigError(f"--submission takes the scores of one model, and {len(options.model)} are named.")
-    table = open_table(options.data, **shared.reading_of(options))
+    table = open_table(options.data, **shared.given(options, read_pairs))
     shared.tell_table(options, table.report)
     if options.submission:
         check_submission(len(table.pairs))
     training = shared.seen_conditions(options)
     models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
-        settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
-        found = evaluate(models, table, training_conditions=training, **settings)
+        settings = shared.given(options, evaluate)
+        found = evaluate(models, table, training_conditions=training, **settings, progress=update)
     tell(*(note for note in found.notes if note not in table.notes))
     if options.out:
         scores = {report.model: report.predictions for report in found.reports}
@@ -167,8 +166,6 @@ def run_evaluate(options: argparse.Namespace) -> None:
 
 
 def _format(found: Evaluation) -> str:
-    from condviz.evaluation.csts import METRICS
-
     reports = found.reports
     if not reports[0].rated:
         return f"Rows scored: {reports[0].rows:,}. None has a label, so there is nothing to compare with."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from condviz.analysis.maps import build_map
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_table, load_asked, progress_bar, tell
+from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _sentence(reading: WordReading, text: TokenWeights, number: int) -> str:
 def _add_map(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
     layout = shared.of_function(build_map, n_neighbors="neighbors")
-    models, table = shared.models("hyper-cl", several=False), shared.reading(pairs=False)
+    models, table = shared.models("hyper-cl", several=False), shared.reading(read_table)
     parents = models, shared.device(None), shared.cluster(), files, table, layout
     parser = add_command(commands, "map", run_map, *parents)
     parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
@@ -148,7 +149,6 @@ def run_map(options: argparse.Namespace) -> None:
     impurity, isotropy and silhouette. Without a column of conditions, give --condition.
     """
     from condviz.analysis.points import points_from_table, scene_points
-    from condviz.data.tables import read_table
 
     # Settings and table are checked before the model loads, which takes seconds.
     settings = shared.given(options, build_map)
@@ -161,7 +161,7 @@ def run_map(options: argparse.Namespace) -> None:
         columns = {f"{name}_column": getattr(options, f"{name}_column") for name in ("text", "condition", "value")}
         drawn = {"sample": options.sample, "seed": options.seed}
         points = points_from_table(
-            read_table(options.table, **shared.reading_of(options), names=("text",)),
+            read_table(options.table, **shared.given(options, read_table), names=("text",)),
             **columns,
             conditions=options.condition,
             **drawn,
@@ -216,7 +216,7 @@ def format_measures(made: EmbeddingMap) -> str:
 # ---- links -----------------------------------------------------------------------------------------------------------
 def _add_links(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     models = shared.models("the first one trained on the graph, else minilm", several=False)
-    parents = models, shared.device(None), shared.form(), shared.reading(pairs=False)
+    parents = models, shared.device(None), shared.form(), shared.reading(read_table)
     parser = add_command(commands, "links", run_links, *parents)
     named = "name, label or id of an entity, any other text, or a question"
     parser.add_argument("entity", metavar="ENTITY", help=named)
@@ -265,7 +265,7 @@ def _choose_graph(options: argparse.Namespace) -> Graph:
 
     trained_on = describe(options.model).graph if options.model and not options.graph else ""
     if options.graph or trained_on:
-        return load_graph(options.graph or trained_on, **shared.reading_of(options))
+        return load_graph(options.graph or trained_on, **shared.given(options, read_table))
     for name in list_graphs():
         graph = load_graph(name)
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_table, progress_bar, show, tell
 from condviz.errors import DataError
+from condviz.store.build import LEFT_OUT, append_store, build_store
 
 if TYPE_CHECKING:
     from condviz.analysis.answers import Hits
@@ -32,7 +33,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     actions = stores.add_subparsers(
         title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
     )
-    source = _source(), shared.cluster(), shared.form()
+    source = _source(), shared.form()
     build = add_command(actions, "build", run_build, shared.models("hyper-cl", several=False), *source)
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
     append = add_command(actions, "append", run_append, _stored_model(), *source)
@@ -46,9 +47,8 @@ def _stored_model() -> argparse.ArgumentParser:
 
 
 def _source() -> argparse.ArgumentParser:
-    parser = shared.reading(pairs=False)
+    parser = shared.of_function(build_store)
     parser.add_argument("source", metavar="SOURCE", help=SOURCES)
-    parser.add_argument("--column", default="", metavar="NAME", help="column of the texts (default: text, sentence)")
     return parser
 
 
@@ -81,8 +81,6 @@ def run_build(options: argparse.Namespace) -> None:
 
     Stopped or killed, it goes on where it was when the same command is run again.
     """
-    from condviz.store.build import LEFT_OUT, build_store
-
     store = _encode(build_store, options, options.out)
     if store.meta.left_out:
         listed = Path(options.out) / LEFT_OUT
@@ -97,7 +95,6 @@ def run_append(options: argparse.Namespace) -> None:
     They are encoded by the model of its vectors; a text that the store holds already is not encoded again. Stopped or
     killed, it goes on where it was.
     """
-    from condviz.store.build import append_store
     from condviz.store.disk import open_store
 
     before = len(open_store(options.store))
@@ -107,9 +104,9 @@ def run_append(options: argparse.Namespace) -> None:
 
 
 def _encode(fill: Callable[..., Store], options: argparse.Namespace, folder: str) -> Store:
-    settings = {name: getattr(options, name) for name in ("column", "model", "ray", "workers")}
+    settings = shared.given(options, build_store) | {"model": options.model}
     with progress_bar("encoding", "texts") as update:
-        return fill(options.source, folder, **settings, **shared.reading_of(options), progress=_told(update))
+        return fill(options.source, folder, **settings, progress=_told(update))
 
 
 def run_info(options: argparse.Namespace) -> None:

@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import add_command, device, form, progress_bar, reading, reading_of, show, tell, write
+from condviz.cli.options import add_command, form, given, of_function, progress_bar, reading, show, tell, write
+from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, TrainingError, TrainingStopped
+from condviz.models.registry import load
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
+from condviz.training.trainer import train
 
 if TYPE_CHECKING:
     from condviz.training.recipes import Recipe
@@ -32,22 +35,19 @@ SHOWN = ("spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@3", "hit
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `train` and `jobs` to a parser."""
-    parser = add_command(commands, "train", run, device(None), reading())
+    parents = of_function(load, only=["backend"], defaults={"backend": None}), of_function(train), reading()
+    parser = add_command(commands, "train", run, *parents)
     parser.add_argument("recipe", metavar="RECIPE", help="a TOML file")
-    parser.add_argument("--out", metavar="FOLDER", help="the checkpoint (default: checkpoints/NAME, of the recipe)")
-    parser.add_argument("--resume", action="store_true", help="go on with an interrupted training; skip a finished one")
     text = "change the recipe: epochs=1, loss.mse=0.5, ..."
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)
     text = "train this encoder, not the recipe's: --set backbone=..."
     parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=text)
     text = "train as a job, which outlives this terminal, and follow it"
     parser.add_argument("--follow", action="store_true", help=text)
-    jobs = add_command(commands, "jobs", run_jobs, form())
+    jobs = add_command(commands, "jobs", run_jobs, form(), of_function(Jobs.stop), of_function(Jobs.delete))
     lines = "; ".join(f"{action}: {text}" for action, text in ACTIONS.items())
     jobs.add_argument("action", nargs="?", choices=[*ACTIONS], help=f"what to do (default: list all). {lines}")
     jobs.add_argument("job", nargs="?", metavar="JOB", help="id of a job, or the name of its model")
-    jobs.add_argument("--force", action="store_true", help="with stop: do not wait for a state to be saved")
-    jobs.add_argument("--keep-model", action="store_true", help="with delete: leave the model that it made")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -63,7 +63,6 @@ def run(options: argparse.Namespace) -> None:
     if options.follow:
         start(recipe, options)
         return
-    from condviz.training.trainer import train  # takes seconds to import
 
     with progress_bar(recipe.name, "steps") as update:
 
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
                 sys.stderr.write(f"step {record['step']} of {record['steps']}: {scores}\n")
 
         try:
-            done = train(recipe, out=options.out, resume=options.resume, device=options.device, report=report)
+            done = train(recipe, **given(options, train), report=report)
         except TrainingStopped as stopped:
             tell(str(stopped))
             sys.exit(128 + stopped.signal)
@@ -94,7 +93,7 @@ def _read_tables(recipe: Recipe, options: argparse.Namespace) -> Recipe:
 
     if not isinstance(recipe, SentenceRecipe):
         return recipe
-    recipe = read_as(recipe, reading_of(options))
+    recipe = read_as(recipe, given(options, read_pairs))
     for source in (*recipe.train, *recipe.validation):
         if source.name == TABLE:
             report = read_source(source).report
@@ -118,11 +117,10 @@ def run_jobs(options: argparse.Namespace) -> None:
     job = named[0] if named else jobs.get(options.job)
     if options.action == "follow":
         follow(jobs, job)
-    elif options.action == "delete":
-        jobs.delete(job.id, keep_model=options.keep_model)
-    else:
-        more = {"force": options.force} if options.action == "stop" else {}
-        _print([getattr(jobs, options.action)(job.id, **more)], options)
+        return
+    act = getattr(Jobs, options.action)
+    if (changed := act(jobs, job.id, **given(options, act))) is not None:  # it is still there
+        _print([changed], options)
 
 
 def start(recipe: Recipe, options: argparse.Namespace) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_doc import Doc
 
 from condviz.data import cebab, csts, csts_reannotated, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
@@ -66,14 +68,19 @@ class Survey:
         return {**about, "folder": str(self.folder), "files": self.files, "parts": parts}
 
 
-def build(name: str, part: str, *, seed: int = 0, password: Password | None = None) -> list[RatedPair]:
+def build(
+    name: str,
+    part: str,
+    *,
+    seed: Annotated[int, Doc("Decides the pairs; the same seed and files give the same rows")] = 0,
+    password: Password | None = None,
+) -> list[RatedPair]:
     """Build the rated rows of one part of a corpus, the two rows of a contrast side by side.
 
     Args:
         name: Key of `CORPORA`.
         part: One of its parts. Splits are those of the release; groups never cross.
-        seed: Decides the pairs; the same seed and files give the same rows. C-STS has its own pairs, and rows without a
-            partner behind them.
+        seed: As the signature says. C-STS has its own pairs, and rows without a partner behind them.
         password: Asked for the password of C-STS, if it is needed; None takes CONDVIZ_CSTS_PASSWORD.
 
     Raises:

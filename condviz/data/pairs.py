@@ -9,12 +9,23 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_doc import Doc
 
 from condviz.data.tables.formats import fold_name
 from condviz.data.tables.memory import Nested
 from condviz.data.tables.report import Place, Report, is_missing
-from condviz.data.tables.table import MAX_TABLE_BYTES, Table, list_names, read_table
+from condviz.data.tables.table import (
+    MAX_TABLE_BYTES,
+    Encoding,
+    Header,
+    Separator,
+    SkipBad,
+    Table,
+    list_names,
+    read_table,
+)
 from condviz.data.tables.write import to_csv
 from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
@@ -70,14 +81,18 @@ class PairTable(Table):
 def read_pairs(
     source: Any,  # noqa: ANN401
     *,
-    columns: Mapping[str, str] | None = None,
-    condition: str = "",
-    scale: Sequence[float] | None = None,
-    labels: Mapping[str, float] | None = None,
-    header: bool | None = None,
-    separator: str = "",
-    encoding: str = "",
-    skip_bad: bool = False,
+    columns: Annotated[
+        Mapping[str, str] | None, Doc("Columns of other names, as sentence1=premise; label=NAME is the rating")
+    ] = None,
+    condition: Annotated[str, Doc("One for all rows of a table without a column of conditions")] = "",
+    scale: Annotated[
+        tuple[float, float] | None, Doc("Numbers that stand for different and for same, as 0 1 (default: 1 5)")
+    ] = None,
+    labels: Annotated[Mapping[str, float] | None, Doc("Words that stand for ratings, as no=1 yes=5")] = None,
+    header: Header = None,
+    separator: Separator = "",
+    encoding: Encoding = "",
+    skip_bad: SkipBad = False,
     max_bytes: int | None = MAX_TABLE_BYTES,
 ) -> PairTable:
     """Read a table with the columns sentence1, sentence2, condition and, optionally, a rating.
@@ -86,10 +101,8 @@ def read_pairs(
 
     Args:
         source, header, separator, encoding, skip_bad, max_bytes: As `read_table` takes them.
-        columns: Columns of other names, such as {"sentence1": "premise"}.
-        condition: One condition for all rows, where there is no column of conditions.
-        scale: The numbers that stand for different and for same, for instance (0, 1); None for 1 and 5.
-        labels: Words that stand for ratings, such as {"no": 0, "yes": 1}.
+        columns, condition, scale, labels: As the signature says, for instance {"sentence1": "premise"}, (0, 1) and
+            {"no": 0, "yes": 1}, which are numbers on the scale.
 
     Raises:
         DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control

@@ -10,14 +10,17 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.errors import ConfigError
-from condviz.evaluation.agreement import RESAMPLES, Agreement, check_resamples, measure
+from condviz.evaluation.agreement import RESAMPLES, Agreement, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
+from condviz.spec import checked
 from condviz.types import ModelInfo, Progress, Record, Result, table
 
 if TYPE_CHECKING:
@@ -106,14 +109,15 @@ class Scores:
     seconds: float = 0.0
 
 
+@checked
 def evaluate(
     models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
     data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
     *,
     training_conditions: Collection[str] | None = None,
     scale: tuple[float, float] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    resamples: Annotated[int, Interval(ge=0, le=1_000_000), Doc("For the intervals; 0 for none")] = RESAMPLES,
+    seed: Annotated[int, Interval(ge=0), Doc("Of the resamples")] = 0,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score every row and compare with the ratings where there are any.
@@ -126,20 +130,18 @@ def evaluate(
             upper and lower case and runs of blanks alike.
         scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
             can be said about a table: `condviz.read_pairs`.
-        resamples: For the intervals; 0 for none.
-        seed: Of the resamples.
+        resamples, seed: As the signature says.
         progress: Told (rows done, all rows), over all models.
 
     Raises:
         DataError: If the data cannot be read, or there are no rows.
-        ConfigError: If `resamples` is negative, or no model is given.
+        ConfigError: If an option is not allowed, or no model is given.
         CondvizError: If a model cannot be loaded.
 
     Example:
         >>> condviz.evaluate(["minilm", "csr"], "scenes:test", resamples=0).to_frame()
     """
     dataset = open_data(data, training_conditions=training_conditions, max_rows=None, scale=scale)
-    check_resamples(resamples)
     rated = np.flatnonzero(np.isfinite(dataset.gold))
     reports = []
     for scores in score_all(models, dataset, progress=progress):

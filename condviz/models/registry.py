@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
+
+from annotated_doc import Doc
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pinned import explain_absent
@@ -150,11 +152,13 @@ def load(name: str | os.PathLike[str], **options: Any) -> ConditionalScorer: ...
 def load(
     name: str | os.PathLike[str] | ConditionalScorer,
     *,
-    backbone: str | os.PathLike[str] = "",
+    backbone: Annotated[
+        str | os.PathLike[str], Doc("Put the method that is named, untrained, on this encoder (hub id or folder)")
+    ] = "",
     revision: str = "",
-    device: str = "auto",
-    precision: str = "auto",
-    backend: str = "auto",
+    device: Annotated[str, Doc("auto, cpu, cuda or mps")] = "auto",
+    precision: Annotated[str, Doc("auto, float32, bfloat16, float16 or int8")] = "auto",
+    backend: Annotated[str, Doc("auto, torch, or onnx for ONNX Runtime")] = "auto",
     **settings: Any,
 ) -> ConditionalScorer:
     """Load a model, or build a method on any encoder.
@@ -167,9 +171,8 @@ def load(
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         revision: Commit, branch or tag of a hub id; "" takes the newest.
-        device: "auto", "cpu", "cuda" or "mps".
-        precision: "auto", "float32", "bfloat16", "float16" or "int8".
-        backend: "auto", "torch", or "onnx" for ONNX Runtime; see `condviz.encoder.pretrained.choose_backend`.
+        device, precision: As the signature says.
+        backend: As the signature says; see `condviz.encoder.pretrained.choose_backend`.
         **settings: Of the method, for instance pooling="cls"; only with `backbone`.
 
     Raises:

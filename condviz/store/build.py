@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 from filelock import FileLock, Timeout
 
 from condviz.data.files import open_path, write_text
+from condviz.data.tables.table import Encoding, Header, Separator, SkipBad
 from condviz.errors import DataError, require
 from condviz.models.registry import load
 from condviz.store import disk
@@ -55,14 +58,16 @@ def build_store(
     source: str | Path,
     out: str | Path,
     *,
-    column: str = "",
+    column: Annotated[str, Doc("Column of the texts (default: the only one, text or sentence)")] = "",
     model: str | ConditionalScorer = DEFAULT_MODEL,
-    skip_bad: bool = False,
-    header: bool | None = None,
-    separator: str = "",
-    encoding: str = "",
-    ray: str | None = None,
-    workers: int = 0,
+    skip_bad: SkipBad = False,
+    header: Header = None,
+    separator: Separator = "",
+    encoding: Encoding = "",
+    ray: Annotated[
+        str | None, Doc('Encode on a Ray cluster: its address, "auto", or "local" for one on this machine')
+    ] = None,
+    workers: Annotated[int, Interval(ge=0), Doc("Models on the cluster; 0 for as many as fit")] = 0,
     progress: Progress | None = None,
 ) -> Store:
     """Encode the texts of a file into a store; goes on where an earlier build was stopped or killed.
@@ -70,13 +75,12 @@ def build_store(
     Args:
         source: A CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or "hf://datasets/OWNER/NAME".
         out: Folder of the store, or a URL that Lance and fsspec know, such as s3://bucket/my.store.
-        column: Column of the texts; "" where there is only one, or one is called text or sentence.
+        column: As the signature says.
         model: A name or a loaded model with vectors.
         skip_bad: Leave out rows that cannot be used; those without any text are always left out. Which rows and why is
             in the file left_out.csv of the store.
         header, separator, encoding: As `condviz.read_table` takes them.
-        ray: Encode on a Ray cluster: its address, "auto", or "local" for one on this machine.
-        workers: Models on the cluster; 0 for as many as fit.
+        ray, workers: As the signature says.
         progress: Told (rows stored, rows in all) after each slice; may raise to stop. What is stored stays.
 
     Raises:

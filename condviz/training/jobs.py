@@ -25,8 +25,9 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from annotated_doc import Doc
 from filelock import FileLock, Timeout
 
 from condviz.data.files import write_text
@@ -177,14 +178,20 @@ class Jobs:
                 return job
         raise TrainingError(f"There is no job {str(id)[:80]!r}. It may have been deleted: look at the list of jobs.")
 
-    def stop(self, id: str, *, force: bool = False, token: str | None = None) -> Job:
+    def stop(
+        self,
+        id: str,
+        *,
+        force: Annotated[bool, Doc("End it now; what was saved before is kept")] = False,
+        token: str | None = None,
+    ) -> Job:
         """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
 
         A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
 
         Args:
             id: The job.
-            force: End it now; what was saved before is kept.
+            force: As the signature says.
             token: Of the visitor who asks; None is the owner of the machine. See `Job.may_change`.
 
         Raises:
@@ -249,10 +256,16 @@ class Jobs:
         further = (f"{stem}-{i}" for i in count(int(number or 1) + 1))
         return next(found for found in chain([name], further) if found not in taken)
 
-    def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
+    def delete(
+        self,
+        id: str,
+        *,
+        keep_model: Annotated[bool, Doc("Leave the model that it made")] = False,
+        token: str | None = None,
+    ) -> None:
         """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.
 
-        With `keep_model`, the model stays. `token` as in `stop`.
+        `token` as in `stop`.
 
         Raises:
             TrainingError: If there is no such job, it runs, or is somebody else's.

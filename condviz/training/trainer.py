@@ -11,25 +11,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
-import torch
+from annotated_doc import Doc
 
-from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.pretrained import choose_device
 from condviz.errors import TrainingError, TrainingStopped, require
-from condviz.models import checkpoints
 from condviz.models.manifest import CALIBRATION, read_manifest
 from condviz.paths import CHECKPOINTS
 from condviz.training.job import read_records
-from condviz.training.links import LinkTask
-from condviz.training.loop import Loop, Probe, Signals, Steer, Task
-from condviz.training.model import SentenceTask
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, load_recipe
 from condviz.training.runs import Report, Run, shareable
 from condviz.types import Trained
 from condviz.version import __version__
+
+if TYPE_CHECKING:
+    from condviz.encoder.cache import EmbeddingCache
+    from condviz.training.loop import Loop, Probe, Steer, Task
+
+# torch and transformers take seconds to import: that waits for a training, as the command line asks for options only.
 
 TOLERANCE = {"float32": 1e-4, "float16": 1e-2}
 """Largest change of a score between the trained model and the one that is loaded again."""
@@ -39,18 +39,18 @@ PACKAGES = ("torch", "transformers", "accelerate", "peft", "numpy")
 def train(
     recipe: str | Path | Mapping[str, Any] | Recipe,
     *,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str = "auto",
+    out: Annotated[
+        str | Path | None, Doc("Folder of the checkpoint (default: that of the recipe's name beside the others)")
+    ] = None,
+    resume: Annotated[bool, Doc("Go on with an interrupted training of the same recipe; skip a finished one")] = False,
+    device: Annotated[str, Doc("auto, cpu, cuda or mps")] = "auto",
     report: Report | None = None,
 ) -> Trained:
     """Train a model by a recipe: on rated sentence pairs, or on the links of a knowledge graph.
 
     Args:
         recipe: A TOML file as in assets/recipes, its table, or a recipe.
-        out: Folder of the checkpoint; None takes the recipe's name in the folder of all checkpoints.
-        resume: Go on with an interrupted training of the same recipe. A finished one is left as it is.
-        device: "auto", "cpu", "cuda" or "mps".
+        out, resume, device: As the signature says.
         report: Called with each record of the log; "event" is "encode", "start", "step", "evaluation" or "end". May
             raise to stop; what is saved by then stays.
 
@@ -68,6 +68,8 @@ def train(
     Example:
         >>> condviz.train("assets/recipes/hyper-cl-start.toml", out="my-model").metrics["spearman"]
     """
+    from condviz.training.loop import Signals
+
     found = load_recipe(recipe)
     with Signals() as signals:
         try:
@@ -107,6 +109,11 @@ def carry_out(
         TrainingStopped: If `steer` stopped it.
     """
     require("accelerate", "train")
+    from condviz.encoder.pretrained import choose_device
+    from condviz.training.links import LinkTask
+    from condviz.training.loop import Loop
+    from condviz.training.model import SentenceTask
+
     run = Run(CHECKPOINTS / recipe.name if out is None else Path(out).absolute(), recipe, folder)
     if resume and run.is_finished():
         run.close()
@@ -145,6 +152,11 @@ def carry_out(
 
 def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:
     """Save the checkpoint beside the states of the run, load and compare it, and move those files into place."""
+    import torch
+
+    from condviz.encoder.cache import EmbeddingCache
+    from condviz.models import checkpoints
+
     versions = {"condviz": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):  # peft is needed for adapters only

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -107,12 +108,21 @@ def test_an_option_of_a_function_is_one_of_its_command() -> None:
         *,
         points: Annotated[int, Interval(ge=2, le=9), Doc("How many")] = 5,
         name: Annotated[str | None, Doc("Whose")] = None,
+        sorted: Annotated[bool | None, Doc("In order (default: found out)")] = None,
+        ends: Annotated[tuple[float, float] | None, Doc("From where to where")] = None,
+        weights: Annotated[Mapping[str, float] | None, Doc("Of each")] = None,
     ) -> None:
         """Do nothing."""
 
     parser = argparse.ArgumentParser(parents=[options.of_function(toy, points="count")])
     assert "How many: a whole number from 2 to 9 (default: 5)" in " ".join(parser.format_help().split())
-    assert options.given(parser.parse_args([]), toy) == {"points": 5, "name": None}
+    blank = {"points": 5, "name": None, "sorted": None, "ends": None, "weights": None}
+    assert options.given(parser.parse_args([]), toy) == blank
+    words = ["--no-sorted", "--ends", "0", "2.5", "--weights", "a=1", "b=0.5"]
+    said = {"sorted": False, "ends": (0.0, 2.5), "weights": {"a": 1.0, "b": 0.5}}
+    assert options.given(parser.parse_args(words), toy) == blank | said
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--weights", "a=much"])
     for word in ("--points", "--count"):
         assert options.given(parser.parse_args([word, "7"]), toy)["points"] == 7
     with pytest.raises(ConfigError, match="points must be a whole number from 2 to 9"):

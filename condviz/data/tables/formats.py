@@ -18,7 +18,7 @@ from typing import IO, cast
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
 from condviz.data.tables.memory import INVISIBLE, Rows, check_names, read_arrow, read_memory, to_record
 from condviz.data.tables.report import MAX_CELL_CHARACTERS, Place, Report
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}
 MAX_COLUMNS = 1_000
@@ -38,6 +38,12 @@ class Form:
     separator: str = ""
     encoding: str = ""
     names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        separator = {"\\t": "\t", "tab": "\t"}.get(self.separator, self.separator)
+        if len(separator) > 1:
+            raise ConfigError(f"A separator is one character, or tab, got {separator!r}. Or let it be detected.")
+        object.__setattr__(self, "separator", separator)
 
 
 def read_file(name: str, file: IO[bytes] | IO[str], report: Report, form: Form) -> Rows:

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_doc import Doc
 
 from condviz.data.files import find_files
 from condviz.data.tables.formats import Form, read_file
@@ -22,6 +24,12 @@ MAX_TABLE_BYTES = 50 * 1024 * 1024
 """The largest C-STS split has about 3 MB."""
 MAX_ROWS, MAX_CELLS = 500_000, 5_000_000
 """A file within the limit of bytes can still hold millions of empty cells, which take far more memory than the file."""
+
+# What can be said about any table, by whatever function reads it.
+Header = Annotated[bool | None, Doc("Whether the first row of a CSV file names the columns (default: detected)")]
+Separator = Annotated[str, Doc("Of the columns of a CSV file: a character, or tab (default: detected)")]
+Encoding = Annotated[str, Doc("Of a text file, as gbk (default: detected)")]
+SkipBad = Annotated[bool, Doc("Leave out rows that cannot be used, and say which, instead of stopping at the first")]
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,10 @@ class Table:
 def read_table(
     source: Any,  # noqa: ANN401
     *,
-    header: bool | None = None,
-    separator: str = "",
-    encoding: str = "",
-    skip_bad: bool = False,
+    header: Header = None,
+    separator: Separator = "",
+    encoding: Encoding = "",
+    skip_bad: SkipBad = False,
     names: tuple[str, ...] = (),
     max_bytes: int | None = MAX_TABLE_BYTES,
 ) -> Table:
@@ -82,16 +90,14 @@ def read_table(
         source: A path or folder of CSV, TSV, TXT, JSON, JSONL, Parquet or Arrow files, "-" for standard input, an open
             file; as a text also a URL that fsspec knows and "hf://datasets/OWNER/NAME". From Python a data frame, a
             datasets.Dataset, an Arrow table, records (a list or a generator), or columns by name.
-        header: Whether the first row of a CSV file names the columns; None finds out, and says so where it is in doubt.
-        separator: Of a CSV file; "" finds out.
-        encoding: Of a text file, as Python names it; "" finds out.
-        skip_bad: Leave out rows that cannot be used, which the report lists, instead of raising.
+        header, separator, encoding, skip_bad: As the signature says; `Table.report` says what was detected.
         names: Of the columns where there is no header, as far as they go.
         max_bytes: Larger files are refused before they are parsed; None takes any.
 
     Raises:
         DataError: If the table cannot be read, has no rows, two columns have one name, or a row cannot be used: another
             number of cells than the header, a quote that is not closed, half a character.
+        ConfigError: If the separator is more than one character.
     """
     if isinstance(source, Table):
         return source
