@@ -16,9 +16,9 @@ import torch
 import condviz
 from benchmarks.common import Plan, Result, mixed_sentences, options, ratio, report, times_in_turns
 from benchmarks.speed import ANCHOR, load_anchors
-from condviz.data.corpora import open_table
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE
 from condviz.encoder.pretrained import cpu_has_bfloat16, find_here, load_backbone
+from condviz.evaluation.dataset import open_data
 from condviz.evaluation.metrics import spearman
 
 SMALL = 10
@@ -84,7 +84,7 @@ def measure_int8(models: Sequence[str], tables: Sequence[str], *, texts: int, pl
         exact = condviz.load(model, device="cpu", precision="float32", backend="torch")
         rounded = condviz.load(model, precision="int8")
         for table in tables:
-            pairs = [pair for pair in open_table(table).pairs if pair.label is not None]
+            pairs = [pair for pair in open_data(table, max_rows=None).pairs if pair.label is not None]
             pairs = pairs[:: max(1, len(pairs) // texts)] if texts else pairs
             ratings = [pair.label for pair in pairs]
             columns = [[getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition")]

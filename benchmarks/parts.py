@@ -25,7 +25,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows, check_resamples
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
+from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, GroupScores, ModelScores, Part, PartScores, Sample
 from condviz.methods.base import ConditionalScorer
 from condviz.types import Progress, columns
 from condviz.version import __version__
@@ -193,7 +193,7 @@ def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0,
     return agree(ties, [np.asarray(scores)], resamples=resamples, seed=seed)[0][0]
 
 
-def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Sequence[set[str]]) -> dict[str, Group]:
+def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Sequence[set[str]]) -> dict[str, GroupScores]:
     """Return the figures of every group that is large enough, in alphabetical order; none where there is only one."""
     members: dict[str, list[int]] = defaultdict(list)
     partners: dict[int, list[int]] = defaultdict(list)
@@ -209,7 +209,7 @@ def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Sequence[set[s
             both = [index for pair in pairs for index in partners[pair]]
             among, within = (_agree([rows[index] for index in part], scores[part]) for part in (own, both))
             figures = map(_rounded, (among.spearman.value, within.ties_excluded.value))
-            groups[name] = Group(len(own), len(pairs), *figures)
+            groups[name] = GroupScores(len(own), len(pairs), *figures)
     return groups
 
 

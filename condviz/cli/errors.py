@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from condviz.analysis.errors.findings import find_errors
 from condviz.cli import options as shared
-from condviz.cli.options import format_json, format_table, progress_bar, tell
+from condviz.cli.options import format_json, format_table, progress_bar
 from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError
 from condviz.evaluation.csts import evaluate
+from condviz.evaluation.dataset import open_data
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
@@ -40,18 +41,15 @@ def run(options: argparse.Namespace) -> None:
     writes them, are taken as they are.
     """
     from condviz.analysis.errors.findings import format_csv
-    from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
 
     dataset = open_data(options.data, **shared.given(options, read_pairs))
-    if dataset.table is not None:
-        shared.tell_table(options, dataset.table.report)
+    shared.tell_table(options, dataset)
     names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
-    tell(*(note for note in dataset.notes if dataset.table is None or note not in dataset.table.notes))
     training = shared.seen_conditions(options)
     settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]

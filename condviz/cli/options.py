@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from condviz import spec
 from condviz.data.files import check_target, write_text
-from condviz.data.pairs import read_pairs
+from condviz.data.pairs import PairTable, read_pairs
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 from condviz.models.registry import ON, load
 from condviz.store.build import build_store
 
 if TYPE_CHECKING:
-    from condviz.data.tables import Report
+    from condviz.evaluation.dataset import Dataset
     from condviz.methods.base import ConditionalScorer
 
 
@@ -146,11 +146,12 @@ def reading(function: Callable[..., Any] = read_pairs, *, but: Sequence[str] = (
     return parser
 
 
-def tell_table(options: argparse.Namespace, report: Report) -> None:
-    """Print what was decided while a table was read, and write the rows that were left out where that is asked for."""
-    tell(*report.notes)
-    if options.left_out:
-        write(options.left_out, report.left_out_csv())
+def tell_table(options: argparse.Namespace, data: PairTable | Dataset) -> None:
+    """Print what was found while rows were read, and write those that were left out where that is asked for."""
+    tell(*data.notes)
+    table = data if isinstance(data, PairTable) else data.table
+    if options.left_out and table is not None:
+        write(options.left_out, table.report.left_out_csv())
 
 
 def of_function(
@@ -240,9 +241,11 @@ def seen(text: str) -> argparse.ArgumentParser:
 
 def seen_conditions(options: argparse.Namespace) -> set[str] | None:
     """Return the conditions of the table, or of the part of a corpus, that --train-data names; or None."""
-    from condviz.data.corpora import open_table
+    from condviz.evaluation.dataset import open_data
 
-    return {pair.condition for pair in open_table(options.train_data).pairs} if options.train_data else None
+    return (
+        {pair.condition for pair in open_data(options.train_data, max_rows=None).pairs} if options.train_data else None
+    )
 
 
 def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalScorer]]:

@@ -14,6 +14,7 @@ from condviz.cli.options import add_command, format_json, format_table, load_ask
 from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import METRICS, evaluate
+from condviz.evaluation.dataset import open_data
 from condviz.types import columns, plain
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _score_table(options: argparse.Namespace) -> None:
         )
     reading = shared.given(options, read_pairs, but=["condition"])
     table = read_pairs("-", condition="".join(options.condition), **reading)
-    shared.tell_table(options, table.report)
+    shared.tell_table(options, table)
     texts = columns(table.pairs)
     scores = {}
     models = [model for _, model in load_asked(options)]
@@ -136,7 +137,6 @@ def run_evaluate(options: argparse.Namespace) -> None:
     Score a table (sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, and compare with its labels.
     Rows without a label are scored only.
     """
-    from condviz.data.corpora import open_table
     from condviz.data.csts import check_submission, format_submission
     from condviz.data.files import check_target, write_text
 
@@ -144,19 +144,18 @@ def run_evaluate(options: argparse.Namespace) -> None:
         check_target(options.submission)
         if len(options.model) != 1:
             raise ConfigError(f"--submission takes the scores of one model, and {len(options.model)} are named.")
-    table = open_table(options.data, **shared.given(options, read_pairs))
-    shared.tell_table(options, table.report)
+    dataset = open_data(options.data, max_rows=None, **shared.given(options, read_pairs))
+    shared.tell_table(options, dataset)
     if options.submission:
-        check_submission(len(table.pairs))
+        check_submission(len(dataset.pairs))
     training = shared.seen_conditions(options)
     models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = shared.given(options, evaluate)
-        found = evaluate(models, table, training_conditions=training, **settings, progress=update)
-    tell(*(note for note in found.notes if note not in table.notes))
-    if options.out:
+        found = evaluate(models, dataset, training_conditions=training, **settings, progress=update)
+    if options.out and dataset.table is not None:
         scores = {report.model: report.predictions for report in found.reports}
-        shared.write(options.out, format_predictions(table, scores))
+        shared.write(options.out, format_predictions(dataset.table, scores))
     if options.submission:
         write_text(options.submission, format_submission(found.reports[0].predictions))
     if options.json:

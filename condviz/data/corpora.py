@@ -14,10 +14,9 @@ from annotated_doc import Doc
 
 from condviz.data import cebab, csts, csts_reannotated, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
-from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, count_contrasts, rows_frame
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, count_contrasts
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
-from condviz.data.pairs import PairTable, check_read, read_pairs
 from condviz.errors import CondvizError, DataError
 
 CORPORA = {
@@ -125,22 +124,6 @@ def conditions(name: str, part: str) -> frozenset[str]:
     if material.conditions is not None:
         return material.conditions
     return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
-
-
-def open_table(source: str, **reading: Any) -> PairTable:  # noqa: ANN401
-    """Read a table, or build a part of a corpus as one.
-
-    Args:
-        source: A path, "-" for standard input, or a part such as "tables:test". A file of that name goes first.
-
-    Raises:
-        DataError: As `condviz.data.tables.read_pairs` and `build`.
-    """
-    name, _, part = source.partition(":")
-    if name in CORPORA and part and not Path(source).exists():
-        check_read(source, **reading)
-        return read_pairs(rows_frame(build(name, part)))
-    return read_pairs(source, **reading)
 
 
 def survey(name: str) -> Survey:

@@ -21,8 +21,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.data import corpora
-from condviz.data.corpus import keep_pairs
-from condviz.data.pairs import PairTable, check_read, read_pairs
+from condviz.data.corpus import COLUMNS, keep_pairs
+from condviz.data.pairs import PAIR_COLUMNS, PairTable, check_read, read_pairs
+from condviz.data.tables import Report
 from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
@@ -42,10 +43,40 @@ ROW_KEYS = "row_keys"
 """Key of the training data of a checkpoint: `row_keys` of a table."""
 KEY_DIGITS = 8
 BY_RULE = "ratings made by rule, for sentences that a language model wrote"
-_COMPUTED = """row sentence1 sentence2 condition gold seen trained asks length length_gap overlap negation numerals
-numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
-RESERVED = frozenset(_COMPUTED.split())
-"""Names of columns that the analysis of errors computes; a column of a file cannot take them."""
+FEATURE_HELP = {
+    "row": "number of the row in the source",
+    "sentence1": "the first sentence",
+    "sentence2": "the second sentence",
+    "condition": "the condition",
+    "gold": "rating, 1 (different) to 5 (same)",
+    "seen": "the condition occurs in the training data of the first model",
+    "trained": "the row is among those that trained one of the models",
+    "asks": "what the condition asks for: wordings that mean the same have one name",
+    "length": "mean number of words of the two sentences",
+    "length_gap": "difference of the two numbers of words",
+    "overlap": "shared words divided by all words, 0 to 1",
+    "negation": "one sentence has a negation, the other has none",
+    "numerals": "a sentence has a number",
+    "numerals_differ": "the two sentences have different numbers",
+    "shared": "words in both sentences",
+    "words": "words in either sentence",
+}
+"""Columns that the analysis of errors computes without any model, and what they say."""
+
+COLUMN_HELP = {
+    **FEATURE_HELP,
+    "score": "score of the model, in its own range",
+    "fitted": "the rating that the score predicts, 1 to 5, fitted on other sentence pairs",
+    "error": "fitted minus gold: positive means too similar",
+    "right": "the conditions of the sentence pair are in the right order; of three and more the share, 0 to 1",
+    "margin": "fitted rating of the higher condition minus that of the lower one (or the mean); negative: wrong",
+    "score_b": "score of the second model",
+    "fitted_b": "fitted of the second model",
+    "error_b": "error of the second model",
+    "right_b": "right of the second model",
+    "margin_b": "margin of the second model",
+}
+"""All that it computes; a column of a file cannot take their names."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +106,7 @@ class Dataset:
     """SHA-256 of rows and further columns."""
     ratings: str = "ratings of the table"
     table: PairTable | None = None
-    """The table as it was read, row by row; None for a part of a corpus."""
+    """The rows as a table: as it was read, or the part of a corpus with where each row comes from."""
 
     @property
     def gold(self) -> np.ndarray:
@@ -118,14 +149,14 @@ def open_data(
         data: A path, "-" for standard input, a part of a corpus such as "scenes:test", an open file, a data frame or a
             table with the columns of C-STS, or a Dataset.
         training_conditions: What "seen" means; None if it is not known.
-        max_rows: More rows are refused; None allows any number.
+        max_rows: More rows are refused; None allows any number, and takes all sentence pairs of the scenes.
         reading: How a table is read, as `condviz.read_pairs` takes it.
 
     Raises:
         DataError: If it cannot be read, or has no rows or too many.
     """
     if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):([\w-]+)", data)) and not Path(data).exists():
-        data = corpus_dataset(*corpus.groups())
+        data = corpus_dataset(*corpus.groups(), max_rows=max_rows)
     if isinstance(data, Dataset):
         check_read(data.name, **reading)
         return data if training_conditions is None else data.with_training(training_conditions)
@@ -202,25 +233,31 @@ def table_dataset(
     return replace(dataset, numbers=numbers, table=table)
 
 
-def corpus_dataset(corpus: str, part: str) -> Dataset:
+def corpus_dataset(corpus: str, part: str, *, max_rows: int | None = MAX_ROWS) -> Dataset:
     """Build one part of a corpus of `condviz.data.corpora`, with the aspect of each row where it is known.
 
-    Of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so that every model has scored them within minutes.
+    Args:
+        corpus, part: As `condviz.data.corpora.build` takes them.
+        max_rows: As in `make_dataset`. Unless it is None, of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so
+            that every model has scored them within minutes.
 
     Raises:
         DataError: If it does not exist or its files are missing.
         MissingExtraError: If C-STS has to be decrypted and the package for it is not installed.
     """
     rows, notes = corpora.build(corpus, part), []
-    if corpus == "scenes" and len(rows) > 2 * MAX_SCENE_PAIRS:
+    if corpus == "scenes" and max_rows is not None and len(rows) > 2 * MAX_SCENE_PAIRS:
         notes.append(f"{MAX_SCENE_PAIRS:,} of {len(rows) // 2:,} sentence pairs of the scenes, always the same ones.")
         rows = keep_pairs(rows, MAX_SCENE_PAIRS)
-    pairs = [Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows]
+    pairs = tuple(Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows)
     # A local aspect carries the id of its family, which nobody wants to read.
     aspects = [row.aspect.rpartition(":")[2] for row in rows]
     extra = {ASPECT: aspects} if any(aspects) else None
     ratings = BY_RULE if corpora.CORPORA[corpus].ours else corpora.CORPORA[corpus].ratings
-    return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
+    dataset = make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, max_rows=max_rows, ratings=ratings)
+    cells = tuple(tuple(str(getattr(row, name)) for name in COLUMNS) for row in rows)
+    names = {name: name for name in PAIR_COLUMNS}
+    return replace(dataset, table=PairTable(COLUMNS, cells, Report(dataset.name), pairs=pairs, roles=names))
 
 
 def row_keys(pairs: Sequence[Texts]) -> str:
@@ -282,7 +319,7 @@ def identifier(column: str) -> str:
     """
     # Filters are parsed as Python, which reads names in this form of Unicode.
     plain = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", column).strip().lower()).strip("_")
-    free = plain.isidentifier() and not iskeyword(plain) and plain not in RESERVED
+    free = plain.isidentifier() and not iskeyword(plain) and plain not in COLUMN_HELP
     return plain if free else f"file_{plain}"
 
 

@@ -94,7 +94,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupScores:
     """Metrics, times 100, of the rows that ask for one aspect, or whose sentences come from one domain."""
 
     rows: int
@@ -124,7 +124,7 @@ class PartScores:
     C-STS has, are left out."""
     equal_scores: int
     """Pairs with two equal scores; they count as wrong."""
-    groups: Mapping[str, Mapping[str, Group]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, GroupScores]] = field(default_factory=dict)
     """For "aspect" and "domain": name -> figures."""
 
     @property

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy, Remark
-from condviz.analysis.errors.measures import HEADS, NO_ROW, Group, Report, show_figure, show_p
+from condviz.analysis.errors.measures import HEADS, NO_ROW, GroupErrors, Report, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged, Study, calibration_curve
 from condviz.evaluation.csts import METRICS, Evaluation
@@ -214,7 +214,7 @@ def sections(result: ErrorStudy) -> dict[str, Any]:
     }
 
 
-def group_row(title: str, group: Group) -> dict[str, Any]:
+def group_row(title: str, group: GroupErrors) -> dict[str, Any]:
     """Lay out one value of a column: error, bias and share of wrong orders of each model."""
     cells = []
     for error, spread, bias, wrong in zip(group.error, group.spread, group.bias, group.wrong, strict=True):

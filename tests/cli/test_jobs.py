@@ -20,7 +20,12 @@ Output = pytest.CaptureFixture[str]
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     found = pretend_jobs(tmp_path, monkeypatch)
-    monkeypatch.setattr(jobs_command, "Jobs", lambda **_: found)
+
+    class Found(Jobs):
+        def __new__(cls, **_: object) -> Jobs:
+            return found
+
+    monkeypatch.setattr(jobs_command, "Jobs", Found)
     return found
 
 

@@ -281,16 +281,6 @@ def test_the_table_is_read_back_with_its_origin(data: Path) -> None:
     assert table.rows[0][-1] == rows[0].family2
 
 
-def test_a_part_is_opened_like_a_table(data: Path) -> None:
-    table = corpora.open_table("mams:train")
-    assert table.columns == ROW_COLUMNS
-    assert [pair.label for pair in table.pairs] == [row.label for row in corpora.build("mams", "train")]
-    with pytest.raises(DataError, match="no part 'val' of mams"):
-        corpora.open_table("mams:val")
-    with pytest.raises(DataError, match=r"none\.csv does not exist"):
-        corpora.open_table("none.csv")
-
-
 def test_unknown_names_and_missing_files_say_what_there_is(home: Path) -> None:
     with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, scenes-plain, tables, tables-hard"):
         corpora.build("sick", "train")

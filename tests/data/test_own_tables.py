@@ -335,3 +335,12 @@ def test_a_name_too_long_for_a_path_is_no_dataset(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DataError, match="is not the name of a dataset"):
         read_source(f"owner/{'x' * 5_000}")
+
+
+@pytest.mark.parametrize("reader", [read_table, read_pairs])
+def test_a_separator_is_one_character_or_named(reader: Callable[..., Table]) -> None:
+    with pytest.raises(ConfigError, match="one character, or tab, got '::'"):
+        reader(io.StringIO("sentence1::sentence2\na::b\n"), separator="::")
+    text = "sentence1\tsentence2\tcondition\na\tb\tc\n"
+    for name in ("tab", "\\t", "\t"):
+        assert reader(io.StringIO(text), separator=name).rows == (("a", "b", "c"),)

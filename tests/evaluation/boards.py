@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import Board, Group, ModelScores, PartScores, Sample
+from condviz.evaluation.scoreboard import Board, GroupScores, ModelScores, PartScores, Sample
 
 SAMPLES = {
     "test": Sample("aaaa", rows=40, pairs=20, available=300, seed=0),
@@ -21,7 +21,7 @@ TEST = PartScores(
     pearson=Metric(31.0, 18.0, 40.0),
     pair_accuracy=Metric(73.0, 65.0, 81.0),
     equal_scores=1,
-    groups={"aspect": {"mood": Group(20, 15, 40.0, 80.0), "sport": Group(12, 12, None, 41.67)}},
+    groups={"aspect": {"mood": GroupScores(20, 15, 40.0, 80.0), "sport": GroupScores(12, 12, None, 41.67)}},
 )
 PLAIN_SCORES = replace(TEST, digest="bbbb", spearman=Metric(84.0, 83.0, 85.0), groups={})
 

@@ -10,10 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.analysis.errors.filters import COLUMN_HELP
+from condviz.analysis.errors.study import judge, make_study
 from condviz.data import corpora
+from condviz.data.corpus import COLUMNS
 from condviz.errors import DataError
-from condviz.evaluation.dataset import RESERVED, identifier, make_dataset, open_data, training_conditions
+from condviz.evaluation.dataset import (
+    COLUMN_HELP,
+    MAX_SCENE_PAIRS,
+    identifier,
+    make_dataset,
+    open_data,
+    training_conditions,
+)
 from condviz.models import registry
 from condviz.paths import CHECKPOINTS
 from condviz.types import Pair
@@ -107,7 +115,10 @@ def test_a_single_text_is_no_list_of_training_conditions() -> None:
 
 
 def test_no_computed_column_can_be_taken_by_a_file() -> None:
-    assert set(COLUMN_HELP) <= RESERVED
+    data = read("a,b,x,1,p", head=f"{HEAD},mine")
+    study = make_study(data, *(judge(data, name, np.zeros(1)) for name in "ab"))
+    assert set(study.columns) == {*COLUMN_HELP, "mine"}
+    assert [identifier(name) for name in COLUMN_HELP] == [f"file_{name}" for name in COLUMN_HELP]
 
 
 def test_aspects_are_those_of_the_column_or_else_the_conditions() -> None:
@@ -151,3 +162,13 @@ def test_the_digest_depends_on_rows_and_columns() -> None:
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         open_data(tmp_path / "absent.csv")
+
+
+def test_a_part_of_a_corpus_is_a_table_too_and_whole_where_no_limit_is_asked_for() -> None:
+    rows = corpora.build("scenes", "test")
+    data = open_data("scenes:test", max_rows=None)
+    assert data.table is not None
+    assert data.table.columns == COLUMNS
+    assert [pair.label for pair in data.table.pairs] == [row.label for row in rows]
+    assert data.table.column("family2") == [row.family2 for row in rows]
+    assert len(open_data("scenes:test").pairs) == min(len(rows), 2 * MAX_SCENE_PAIRS)

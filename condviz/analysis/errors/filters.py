@@ -42,41 +42,6 @@ _ARITHMETIC = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast
 
 Columns = Mapping[str, np.ndarray]
 
-FEATURE_HELP = {
-    "row": "number of the row in the source",
-    "sentence1": "the first sentence",
-    "sentence2": "the second sentence",
-    "condition": "the condition",
-    "gold": "rating, 1 (different) to 5 (same)",
-    "seen": "the condition occurs in the training data of the first model",
-    "trained": "the row is among those that trained one of the models",
-    "asks": "what the condition asks for: wordings that mean the same have one name",
-    "length": "mean number of words of the two sentences",
-    "length_gap": "difference of the two numbers of words",
-    "overlap": "shared words divided by all words, 0 to 1",
-    "negation": "one sentence has a negation, the other has none",
-    "numerals": "a sentence has a number",
-    "numerals_differ": "the two sentences have different numbers",
-    "shared": "words in both sentences",
-    "words": "words in either sentence",
-}
-"""Columns that say something about a row without any model."""
-
-COLUMN_HELP = {
-    **FEATURE_HELP,
-    "score": "score of the model, in its own range",
-    "fitted": "the rating that the score predicts, 1 to 5, fitted on other sentence pairs",
-    "error": "fitted minus gold: positive means too similar",
-    "right": "the conditions of the sentence pair are in the right order; of three and more the share, 0 to 1",
-    "margin": "fitted rating of the higher condition minus that of the lower one (or the mean); negative: wrong",
-    "score_b": "score of the second model",
-    "fitted_b": "fitted of the second model",
-    "error_b": "error of the second model",
-    "right_b": "right of the second model",
-    "margin_b": "margin of the second model",
-}
-"""All columns."""
-
 FLAGS = frozenset({"seen", "trained", "negation", "numerals", "numerals_differ", "right", "right_b"})
 """Columns that are true, false or not known; they may stand alone in a filter."""
 

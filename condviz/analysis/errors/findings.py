@@ -15,8 +15,8 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, explain_nothing, select
-from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
+from condviz.analysis.errors.filters import FLAGS, TARGETS, explain_nothing, select
+from condviz.analysis.errors.measures import Blindness, GroupErrors, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
 from condviz.analysis.errors.study import (
     CurvePoint,
@@ -34,7 +34,15 @@ from condviz.data.tables.formats import fold_name
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import listed, score_all
-from condviz.evaluation.dataset import ASPECT, Dataset, corpus_dataset, open_data, trained_rows, training_conditions
+from condviz.evaluation.dataset import (
+    ASPECT,
+    FEATURE_HELP,
+    Dataset,
+    corpus_dataset,
+    open_data,
+    trained_rows,
+    training_conditions,
+)
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 from condviz.spec import Field, Key, checked
@@ -74,9 +82,9 @@ class ErrorStudy(Result):
     part: Report | None
     rest: Report | None
     """Figures of all rows, of the slice and of the rest; the last two are None without a filter."""
-    conditions: tuple[Group, ...]
+    conditions: tuple[GroupErrors, ...]
     """The worst conditions in the slice, as they are worded."""
-    aspects: tuple[Group, ...]
+    aspects: tuple[GroupErrors, ...]
     """The worst of what conditions ask about, where a column "aspect" names it; else empty."""
     summary: Summary
     """What the figures allow to say, as headlines do."""
@@ -303,7 +311,7 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
 def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> str:
     """Format rows as CSV: all columns of the table with the cells that it has, and what was computed.
 
-    A computed text that a spreadsheet would run as a formula gets an apostrophe in front, as do the texts of a corpus.
+    A computed text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     import pandas as pd
 

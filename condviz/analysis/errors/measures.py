@@ -163,7 +163,7 @@ def _bootstrap_p(change: np.ndarray) -> float | None:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupErrors:
     """Rows with one condition (or one value of another column of texts)."""
 
     value: str
@@ -223,7 +223,7 @@ class Blindness(Record):
 
 def worst_conditions(
     study: Study, *, column: str = "condition", least: int = 2, mask: np.ndarray | None = None
-) -> list[Group]:
+) -> list[GroupErrors]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
     So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide. `column` may
@@ -249,7 +249,9 @@ def worst_conditions(
 
     judged = [judge(one) for one in study.judged]
     groups = [
-        Group(str(values[first[i]]), int(counts[i]), *(tuple(float(j[part][i]) for j in judged) for part in range(4)))
+        GroupErrors(
+            str(values[first[i]]), int(counts[i]), *(tuple(float(j[part][i]) for j in judged) for part in range(4))
+        )
         for i in range(len(counts))
         if counts[i] >= least
     ]

@@ -32,7 +32,7 @@ MOST_WORDINGS = 1_000
 
 
 @dataclass(frozen=True)
-class Calibration:
+class IsotonicFit:
     """The rating that a score predicts: the best fit that never falls as the score grows.
 
     A model that follows the ratings closely gives a steep curve; one that does not gives a flat line at the mean
@@ -73,7 +73,7 @@ class Judged:
     model: str
     scores: np.ndarray
     """(p,) float64, higher is more similar, in the range of the model."""
-    calibration: Calibration
+    calibration: IsotonicFit
     """From scores to ratings, fitted on all rated rows: what curves and rewrites use."""
     fitted: np.ndarray
     """(p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own."""
@@ -175,7 +175,7 @@ def make_study(
     return Study(dataset, first, second, columns)
 
 
-def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
+def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> IsotonicFit:
     """Fit the isotonic regression of rating on score; rows without either are left out.
 
     Source:
@@ -183,13 +183,13 @@ def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
     """
     used = np.isfinite(scores) & np.isfinite(gold)
     if not used.any():
-        return Calibration(np.zeros(0), np.zeros(0))
+        return IsotonicFit(np.zeros(0), np.zeros(0))
     # Equal scores must get one rating, whatever the order of the rows.
     knots, place, counts = np.unique(scores[used], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=gold[used]) / counts
     from scipy.optimize import isotonic_regression  # takes a second to import
 
-    return Calibration(knots, isotonic_regression(means, weights=counts).x)
+    return IsotonicFit(knots, isotonic_regression(means, weights=counts).x)
 
 
 def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.ndarray:

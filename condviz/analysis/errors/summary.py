@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from condviz.analysis.errors.measures import Group
+from condviz.analysis.errors.measures import GroupErrors
 from condviz.analysis.errors.slices import contrast
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import fold
@@ -39,8 +39,8 @@ class Summary(Record):
     similar: int
     different: int
     """Rows that the first model finds too similar, and too different, by more than a step."""
-    best: Group | None
-    worst: Group | None
+    best: GroupErrors | None
+    worst: GroupErrors | None
     """What is asked where the first model is surely closer to the ratings than elsewhere, and farther; None where
     nothing is sure."""
     wins: tuple[str, ...]
@@ -52,7 +52,7 @@ class Summary(Record):
     """Rows that trained one of the models."""
 
 
-def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -> Summary:
+def summarise(study: Study, mask: np.ndarray, groups: list[GroupErrors], asked: str) -> Summary:
     """Judge what the rows of a mask, (p,) bool, allow to say; `groups` are the values of the column `asked`."""
     rated = np.flatnonzero(mask & study.rated & np.isfinite(study.first.error))
     chosen = inside = mask[study.dataset.items].any(axis=1)
@@ -87,8 +87,8 @@ def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -
 
 
 def _sides(
-    study: Study, rows: np.ndarray, values: np.ndarray, groups: list[Group], asked: str, *, against_rest: bool
-) -> tuple[list[Group], list[Group]]:
+    study: Study, rows: np.ndarray, values: np.ndarray, groups: list[GroupErrors], asked: str, *, against_rest: bool
+) -> tuple[list[GroupErrors], list[GroupErrors]]:
     """Return the groups whose mean is surely above, and below, that of the other rows (or 0), the surest first."""
     cells = np.array([fold(str(value)) for value in study.columns[asked][rows]], dtype=object)
     _, clusters = np.unique(study.dataset.clusters[rows], return_inverse=True)

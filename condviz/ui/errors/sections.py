@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from condviz.analysis.errors.filters import COLUMN_HELP, RULES
+from condviz.analysis.errors.filters import RULES
 from condviz.analysis.errors.findings import find_errors
+from condviz.evaluation.dataset import COLUMN_HELP
 from condviz.spec import given_options
 from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for

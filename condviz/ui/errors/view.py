@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy
-from condviz.analysis.errors.measures import Group, show_p
+from condviz.analysis.errors.measures import GroupErrors, show_p
 from condviz.analysis.errors.rewrites import Effect
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
@@ -139,7 +139,7 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
     return tuple(rows[np.argsort(-study.columns["gold"][rows], kind="stable")].tolist())
 
 
-def worst(column: str, groups: Sequence[Group], study: ErrorStudy) -> Markup:
+def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
     single = [(row, study.study.dataset.pairs[row]) for row in study.rows[:SINGLE].tolist()] if not rows else []
