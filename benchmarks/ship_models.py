@@ -2,6 +2,7 @@
 
 python -m benchmarks.ship_models ship FOLDER --model NAME   checkpoints/NAME; its scores: python -m benchmarks models
 python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained: how long, and what came out
+python -m benchmarks.ship_models share checkpoints/bi-encoder --model NAME   leaves out of checkpoints/NAME what it has
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from benchmarks.board import HEADS, SUMMARY, format_board
 from benchmarks.common import fill
@@ -23,7 +24,7 @@ from benchmarks.train_models import CLIP, DECAY, PLANS, SEED, SOURCES, WARM_UP, 
 from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, format_figure, markdown_table
 from condviz.models import checkpoints
-from condviz.models.manifest import MANIFEST
+from condviz.models.manifest import ENCODER, MANIFEST, SHA256, WEIGHTS, hash_file
 
 NAMES = {"csts": "csts_validation"}
 """Part of the benchmark -> what the training calls it, where the two differ."""
@@ -49,6 +50,20 @@ def ship(name: str, folder: Path) -> None:
     checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
     manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
     write_text(target / MANIFEST, json.dumps(manifest | {"identity": "file"}, indent=2) + "\n")
+
+
+def share(name: str, start: Path) -> None:
+    """Leave out of checkpoints/NAME the weights of the encoder that another checkpoint has: its scores stay."""
+    folder, before = Path("checkpoints") / name, load_file(start / WEIGHTS)
+    tensors = load_file(folder / WEIGHTS)
+    known = {key for key, value in before.items() if key.startswith(ENCODER)}
+    if not all(key in tensors and torch.equal(tensors[key], before[key]) for key in known):
+        raise SystemExit(f"{name} does not have the weights of {start.name}.")
+    save_file({key: tensors[key] for key in tensors if key not in known}, folder / WEIGHTS, metadata={"format": "pt"})
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest |= {SHA256: hash_file(folder / WEIGHTS)}
+    manifest |= {"start": {"model": start.name, SHA256: hash_file(start / WEIGHTS)}}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
 def _recipe(name: str, plan: Plan) -> dict[str, Any]:
@@ -114,16 +129,16 @@ def table(folder: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run one of the two commands."""
+    """Run one of the three commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("ship", "table"))
+    parser.add_argument("what", choices=("ship", "share", "table"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", action="append", choices=list(PLANS))
+    parser.add_argument("--model", action="append")
     parser.add_argument("--docs", action="store_true", help="put the short table into docs/results.md")
     chosen = parser.parse_args()
-    if chosen.what == "ship":
+    if chosen.what != "table":
         for name in chosen.model or PLANS:
-            ship(name, chosen.folder)
+            (ship if chosen.what == "ship" else share)(name, chosen.folder)
         return
     short, figures = table(chosen.folder)
     print(f"{short}\n\n{figures}")

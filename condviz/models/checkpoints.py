@@ -27,6 +27,7 @@ from condviz.errors import CheckpointError, ConfigError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models.manifest import (
     CARD,
+    ENCODER,
     FORMAT,
     MANIFEST,
     SHA256,
@@ -35,6 +36,7 @@ from condviz.models.manifest import (
     check_weights,
     hash_file,
     read_manifest,
+    weight_files,
 )
 from condviz.version import __version__
 
@@ -132,8 +134,9 @@ def load(folder: str | Path, **options: Any) -> ConditionalScorer:  # noqa: ANN4
             f"{folder / MANIFEST}: the model was trained on {base['name']} with hash {base['digest'][:12]}; the one on "
             f"this machine has {backbone.digest[:12]}. Load that revision, or train the model again."
         )
-    tensors = load_file(folder / WEIGHTS)
+    *before, tensors = map(load_file, weight_files(folder, manifest))
     _check_finite(tensors, f"{folder / WEIGHTS} is damaged", "Copy it again, or train the model again.")
+    tensors |= {name: one[name] for one in before for name in one if name.startswith(ENCODER) and name not in tensors}
     stored = _split(folder / WEIGHTS, tensors)
     if changed := _changed_weights(folder / WEIGHTS, stored, backbone, manifest["adapter_scale"]):
         whole = manifest[SHA256] if manifest.get("identity") == "file" else ""

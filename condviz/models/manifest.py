@@ -10,10 +10,11 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from condviz.errors import CheckpointError, explain
 from condviz.methods.catalog import CATALOG
+from condviz.paths import MODEL_FOLDERS
 from condviz.types import Calibration
 from condviz.version import __version__
 
@@ -26,6 +27,8 @@ CALIBRATION = "calibration"
 """Key among the metrics, where versions that know nothing of it read over it."""
 SHA256 = "weights_sha256"
 """Key with the hash of the weight file; checkpoints of earlier versions have none."""
+ENCODER = "backbone."
+"""Beginning of the names of tensors that replace one of the encoder."""
 _CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -36,6 +39,15 @@ class Encoder(BaseModel):
     name: str
     revision: str
     digest: str
+
+
+class Start(BaseModel):
+    """The checkpoint beside it whose changes of the encoder a checkpoint begins with, and does not repeat."""
+
+    model_config = _CLOSED
+    model: str = Field(pattern=r"^[\w-]+$")
+    """Its name; never a path."""
+    weights_sha256: str
 
 
 class Manifest(BaseModel):
@@ -54,6 +66,7 @@ class Manifest(BaseModel):
     identity: Literal["weights", "file"] = "weights"
     """What tells its weights from others: they themselves, or the file, since the product of large adapters differs in
     the last bit from machine to machine."""
+    start: Start | None = None
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -137,25 +150,48 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         raise CheckpointError(f"{path} is damaged or incomplete ({error}). Copy it again.") from error
 
 
-def parameter_count(folder: Path) -> int:
-    """Count the numbers that a checkpoint stores, from the header of its weight file."""
-    return sum(prod(shape) for shape in read_shapes(folder / WEIGHTS).values())
+def weight_files(folder: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    """Return the weight file of the checkpoint that this one begins with, if any, and its own.
+
+    Of the first only what it changes in the encoder counts ("backbone."), where the second says nothing else.
+
+    Raises:
+        CheckpointError: If the first is missing.
+    """
+    if (start := manifest.get("start")) is None:
+        return [folder / WEIGHTS]
+    before = [place / start["model"] for place in (folder.parent, *MODEL_FOLDERS)]
+    if (found := next((one for one in before if (one / WEIGHTS).is_file()), None)) is None:
+        raise CheckpointError(
+            f"{folder} begins with the weights of {start['model']}, which are not on this machine. Copy "
+            f"checkpoints/{start['model']} of a clone of CondViz to {before[0]}."
+        )
+    return [found / WEIGHTS, folder / WEIGHTS]
+
+
+def parameter_count(folder: Path, manifest: Mapping[str, Any]) -> int:
+    """Count the numbers by which a checkpoint changes its encoder and adds to it, from the headers of the files."""
+    *before, own = map(read_shapes, weight_files(folder, manifest))
+    shapes = {name: shape for one in before for name, shape in one.items() if name.startswith(ENCODER)} | own
+    return sum(map(prod, shapes.values()))
 
 
 def check_weights(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Read the header of the weight file, and compare the file with the hash in condviz.json, where there is one.
+    """Read the headers of the weight files, and compare the files with the hashes in condviz.json, where there are any.
 
     Raises:
-        CheckpointError: If the file is missing, damaged or another one, or is empty where no hash vouches for that.
+        CheckpointError: If one is missing, damaged or another one, or is empty where no hash vouches for that.
     """
-    path = folder / WEIGHTS
-    shapes, expected = read_shapes(path), manifest.get(SHA256)
-    if expected is None and not shapes:
-        raise CheckpointError(f"{path} holds no tensor: it is damaged. Copy it again, or train the model again.")
-    if expected is not None and (found := hash_file(path)) != expected:
-        raise CheckpointError(
-            f"{path} is damaged: its SHA-256 is {found[:12]}, {MANIFEST} expects {expected[:12]}. Copy both again."
-        )
+    start = manifest.get("start")
+    hashes = [*([start[SHA256]] if start else []), manifest.get(SHA256)]
+    for path, expected in zip(weight_files(folder, manifest), hashes, strict=True):
+        if not read_shapes(path) and expected is None:
+            raise CheckpointError(f"{path} holds no tensor: it is damaged. Copy it again, or train the model again.")
+        if expected is not None and (found := hash_file(path)) != expected:
+            raise CheckpointError(
+                f"{path} is damaged: its SHA-256 is {found[:12]}, {folder / MANIFEST} expects {expected[:12]}. Copy "
+                "both again."
+            )
 
 
 def hash_file(path: Path) -> str:

@@ -113,7 +113,7 @@ def describe(name: str | os.PathLike[str]) -> ModelInfo:
         Preset(content["method"], content["config"]),
         trained=True,
         source="hub" if downloaded else "checkpoint" if folder.parent in MODEL_FOLDERS else "folder",
-        added_parameters=manifest.parameter_count(folder),
+        added_parameters=manifest.parameter_count(folder, content),
         path=str(folder),
         graph=manifest.graph_of(content),
         calibration=manifest.calibration_of(content),

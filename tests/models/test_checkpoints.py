@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
-from condviz.models.manifest import CARD, MANIFEST, WEIGHTS, hash_file, parameter_count
+from condviz.models.manifest import CARD, MANIFEST, WEIGHTS, hash_file, parameter_count, read_manifest
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_backbone, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -63,7 +64,7 @@ def test_a_folder_holds_three_readable_files(tmp_path: Path) -> None:
     assert set(load_file(folder / WEIGHTS)) == {f"head.{name}" for name in model.head_state()}  # nothing of the encoder
     assert oct(folder.stat().st_mode & 0o777) == "0o755"
     assert oct((folder / WEIGHTS).stat().st_mode & 0o777) == "0o644"
-    assert parameter_count(folder) == model.added_parameters
+    assert parameter_count(folder, read_manifest(folder)) == model.added_parameters
 
 
 def test_half_precision_halves_the_file_and_keeps_the_scores(tmp_path: Path) -> None:
@@ -105,6 +106,43 @@ def test_adapters_add_scaled_products_to_the_weights(saved: Path) -> None:
     assert loaded.backbone.fingerprint != base.fingerprint
     again = load(checkpoints.save(loaded, saved.with_name("merged")))
     np.testing.assert_allclose(again.score(*ROWS), loaded.score(*ROWS), atol=1e-6)
+
+
+@pytest.fixture
+def going_on(saved: Path) -> Path:
+    """Return a checkpoint that begins with the weights of another, whose encoder was trained, and lies beside it."""
+    weight = {"backbone.encoder.layer.0.output.dense.weight": torch.full((32, 48), 0.1)}
+    rewrite(saved, lambda tensors: tensors.update(weight))
+    whole = saved.with_name("whole")
+    shutil.copytree(saved, whole)
+    rewrite(whole, lambda tensors: tensors.update({"head.condition.1.bias": torch.ones(32)}))
+    (second := saved.with_name("second")).mkdir()
+    shutil.copytree(whole, second, dirs_exist_ok=True)
+    rewrite(second, lambda tensors: [tensors.pop(name) for name in weight])
+    edit_json(second / MANIFEST, start={"model": saved.name, "weights_sha256": hash_file(saved / WEIGHTS)})
+    return second
+
+
+def test_a_checkpoint_that_begins_with_another_is_the_same_as_a_whole_one(going_on: Path) -> None:
+    whole, second = going_on.with_name("whole"), load(going_on)
+    np.testing.assert_array_equal(second.score(*ROWS), load(whole).score(*ROWS))
+    assert second.weights_hash == load(whole).weights_hash
+    assert len({parameter_count(folder, read_manifest(folder)) for folder in (whole, going_on)}) == 1
+    moved = checkpoints.save(second, going_on.parent.parent / "elsewhere")  # and whole when it is saved again
+    assert set(load_file(moved / WEIGHTS)) == set(load_file(whole / WEIGHTS))
+
+
+def test_a_checkpoint_that_begins_with_another_needs_it_unchanged(going_on: Path) -> None:
+    first = going_on.with_name("mine")
+    rewrite(first, lambda tensors: tensors.update({"backbone.pooler.dense.bias": torch.ones(32)}))
+    with pytest.raises(CheckpointError, match=r"mine.*is damaged.*second"):
+        load(going_on)
+    shutil.rmtree(first)
+    with pytest.raises(CheckpointError, match="begins with the weights of mine"):
+        load(going_on)
+    edit_json(going_on / MANIFEST, start={"model": "../mine", "weights_sha256": ""})
+    with pytest.raises(CheckpointError, match="start"):
+        load(going_on)
 
 
 @pytest.mark.parametrize(
