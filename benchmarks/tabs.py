@@ -13,9 +13,9 @@ import pandas as pd
 
 import condviz
 from benchmarks.common import Result, conditions, mixed_sentences, options, report, times_in_turns
-from condviz.training.jobs import prepare_probe
 from condviz.training.preflight import check
 from condviz.training.recipes import load_recipe
+from condviz.training.worker import prepare_probe
 from condviz.ui.pool import ModelPool
 from condviz.ui.train.recipe import compose, parse
 

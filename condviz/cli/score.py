@@ -1,14 +1,16 @@
-"""The commands `score` and `evaluate`: score pairs, and compare the scores with ratings."""
+"""The commands `score`, `evaluate` and `errors`: score pairs, compare with ratings, find where a model is wrong."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condviz.analysis.errors.findings import find_errors, format_csv
+from condviz.analysis.errors.measures import HEADS
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_json, format_table, load_asked, progress_bar, tell
 from condviz.data.pairs import format_predictions, read_pairs
@@ -18,6 +20,7 @@ from condviz.evaluation.dataset import open_data
 from condviz.types import columns, plain
 
 if TYPE_CHECKING:
+    from condviz.analysis.errors.findings import ErrorStudy
     from condviz.evaluation.csts import Evaluation
     from condviz.methods.base import ConditionalScorer
     from condviz.types import Comparison
@@ -30,7 +33,7 @@ LEGEND = (
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands `score` and `evaluate` to a parser."""
+    """Add the commands to a parser."""
     encoding = [shared.device(), shared.cluster()]
     forms = shared.form("print JSON as the /compare endpoint does", dash=False)
     parser = add_command(commands, "score", run, shared.models(), *encoding, forms, shared.reading(but=["condition"]))
@@ -46,6 +49,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
     text = "write the scores of one model on the official C-STS test file as its owners take them: JSON, 4,732 rows"
     parser.add_argument("--submission", metavar="FILE", help=text)
+    files = shared.files(
+        json="write the result as JSON",
+        html="write a report that can be passed on: one file",
+        out="write the rows of the slice as CSV, with errors and features",
+    )
+    seen = shared.seen("table whose conditions count as seen (default: the model's training data)")
+    asked = shared.reading(), shared.of_function(evaluate), shared.of_function(find_errors, but=["resamples"])
+    models = shared.models("the columns score_MODEL of the table")
+    parser = add_command(commands, "errors", run_errors, models, shared.device(), files, seen, *asked)
+    parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -193,3 +206,66 @@ def _format(found: Evaluation) -> str:
     ]
     star = [] if all(report.trained for report in reports) else ["* not trained"]
     return "\n".join([format_table(head, rows), "", *legend, *star, *notes])
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+def run_errors(options: argparse.Namespace) -> None:
+    """Find where and why a model is wrong.
+
+    Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with two to compare, and
+    print figures, the worst conditions, and slices in which a model fails. Columns score_MODEL, as `evaluate --out`
+    writes them, are taken as they are.
+    """
+    from condviz.models.registry import load
+    from condviz.plots.errors import render_report
+
+    dataset = open_data(options.data, **shared.given(options, read_pairs))
+    shared.tell_table(options, dataset)
+    names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]
+    if not 1 <= len(names) <= 2:
+        stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
+        raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
+    training = shared.seen_conditions(options)
+    settings = {"device": options.device, "precision": options.precision}
+    models = [name if name in dataset.stored else load(name, **settings) for name in names]
+    with progress_bar(" and ".join(names), "rows") as update:
+        found = find_errors(
+            models,
+            dataset,
+            training_conditions=training,
+            **shared.given(options, find_errors),
+            seed=options.seed,
+            progress=update,
+        )
+    if options.html:
+        shared.write(options.html, render_report(found))
+    if options.json:
+        shared.write(options.json, format_json(found.to_dict()))
+    if options.out:
+        shared.write(options.out, format_csv(found.study, found.mask.nonzero()[0]))
+    if not shared.output_taken(options):
+        print(_format_study(found))
+
+
+def _format_study(found: ErrorStudy) -> str:
+    """Format the tables of a study that page and report have, too."""
+    from condviz.plots.errors import headline, sections
+
+    told = sections(found)
+
+    def cells(row: Mapping[str, Any], form: str = "{} {}") -> list[str]:
+        shown = ((value, small.replace("\n", "; ")) for value, small, *_ in row["cells"])
+        return [form.format(value, small) if small else str(value) for value, small in shown]
+
+    figures = [(row["rows"], row["model"], row["n"], row["items"], *cells(row, "{} [{}]")) for row in told["figures"]]
+    head = ("rows", "model", "n", "items", *HEADS.values())
+    parts = [headline(found).striptags(), format_table(head, figures, right=range(2, len(head)))]
+    names = [f"{name} {model}" for model in found.models for name in ("error", "bias", "wrong order")]
+    for title, groups in told["groups"]:
+        rows = [(one["value"], f"{one['n']:,}", *cells(one)) for one in groups[:10]]
+        parts.append(format_table((f"worst {title}s", "n", *names), rows))
+    for search in told["searches"]:
+        head = (search["title"], "rows", "inside", "outside", "q")
+        none = f"{search['title']}: none of {search['tried']} filters stands out"
+        parts.append(format_table(head, search["rows"][:5]) if search["rows"] else none)
+    return "\n\n".join(parts)

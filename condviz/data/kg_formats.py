@@ -15,8 +15,7 @@ from pathlib import Path
 
 from condviz.data.corpora import data_folder
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
-from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
-from condviz.data.tables.formats import Form, find_separator, fold_name, read_cells
+from condviz.data.tables.formats import WINDOWS, Form, find_encoding, find_separator, fold_name, read_cells, read_lines
 from condviz.data.tables.report import Place, Report, find_fault
 from condviz.errors import DataError
 from condviz.paths import ASSETS

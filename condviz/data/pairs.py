@@ -25,8 +25,8 @@ from condviz.data.tables.table import (
     Table,
     list_names,
     read_table,
+    to_csv,
 )
-from condviz.data.tables.write import to_csv
 from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
 from condviz.types import Pair

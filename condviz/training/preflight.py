@@ -33,8 +33,8 @@ from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
 from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
-from condviz.training.jobs import take_probe
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
+from condviz.training.worker import take_probe
 from condviz.types import Progress
 
 if TYPE_CHECKING:

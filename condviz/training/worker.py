@@ -1,4 +1,4 @@
-"""The two processes of a job. Loads no torch before it trains.
+"""The processes of trainings: two of a job, and one that waits to try a recipe. Loads no torch before it trains.
 
 `python -m condviz.training.worker FOLDER`, or the same through `accelerate launch`, trains. With `watch` behind it, it
 starts that and watches it, and then starts the next job: it outlives the page, and is still there to write down how a
@@ -24,7 +24,7 @@ from typing import Any, Literal
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
 from condviz.training.job import SAVE_SECONDS, Heartbeat, Job, explain, find_process, kill, read_job
-from condviz.training.jobs import Jobs
+from condviz.training.jobs import Jobs, child_environment
 
 BEAT_S = 1.0
 NICENESS = 5
@@ -192,6 +192,51 @@ def _train(job: Job, heart: Heart, *, first: bool) -> None:
 def _leave(folder: Path, word: Mapping[str, str]) -> None:
     (folder / "reserve").unlink(missing_ok=True)  # room for this, whatever the disk is full of
     write_text(folder / "end.json", json.dumps(word) + "\n")
+
+
+# ---- a probe that waits: its imports take seconds, so a page starts it before anybody asks for a check ---------------
+
+IDLE_S = 600.0
+"""A probe that nobody has asked for anything in this time gives its memory back."""
+_probe_lock = threading.Lock()
+_probe: subprocess.Popen | None = None
+
+
+def prepare_probe() -> subprocess.Popen:
+    """Start a probe ahead, unless one is waiting; it prints a line once it can be asked, and ends with this process."""
+    global _probe
+    with _probe_lock:
+        if _probe is not None and _probe.poll() is None:
+            return _probe
+        started = _probe = _start_probe()
+    timer = threading.Timer(IDLE_S, _retire_probe, (started,))
+    timer.daemon = True
+    timer.start()
+    return started
+
+
+def take_probe() -> subprocess.Popen:
+    """Return the probe that waits, else a new one; whoever takes it ends it."""
+    global _probe
+    with _probe_lock:
+        found, _probe = _probe, None
+    return found if found is not None and found.poll() is None else _start_probe()
+
+
+def _start_probe() -> subprocess.Popen:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-m", "condviz.training.probe"]
+    return subprocess.Popen(command, **pipes, text=True, errors="replace", env=child_environment())
+
+
+def _retire_probe(given: subprocess.Popen) -> None:
+    global _probe
+    with _probe_lock:
+        if _probe is not given:
+            return
+        _probe = None
+    given.kill()
+    given.communicate()
 
 
 if __name__ == "__main__":

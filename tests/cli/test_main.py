@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import condviz
-import condviz.cli.errors
+import condviz.cli.score
 import condviz.cli.store  # before there are stand-ins for what they import
 from condviz.analysis import links, sorting  # noqa: F401 (before the registry is replaced: they take its `load`)
 from condviz.cli import main as cli

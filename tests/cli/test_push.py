@@ -13,7 +13,7 @@ from condviz.cli.main import main
 from condviz.errors import ConfigError, DataError
 from condviz.models import registry
 from condviz.models.hub import refusals
-from condviz.ui.train.share import Share
+from condviz.ui.train.runs import Share
 from tests.hub import Hub, serve_hub
 from tests.models.test_standard import trained
 

@@ -17,7 +17,7 @@ import pytest
 from condviz.errors import ConfigError
 from condviz.models import registry
 from condviz.paths import ASSETS
-from condviz.training import jobs, preflight, probe
+from condviz.training import preflight, probe, worker
 from condviz.training.data import survey
 from condviz.training.loop import Loop
 from condviz.training.model import SentenceTask
@@ -204,7 +204,7 @@ def test_a_table_is_read_for_every_check(tmp_path: Path) -> None:
 def test_a_probe_that_waits_is_asked_first(tmp_path: Path, start_instead: Callable[[str], list]) -> None:
     code = "print('ready', flush=True); input(); input(); print('{\"problem\": \"asked\"}')"
     started = start_instead(code)
-    assert jobs.prepare_probe() is jobs.prepare_probe()
+    assert worker.prepare_probe() is worker.prepare_probe()
     assert started[0].stdout.readline() == "ready\n"
     for _ in range(2):
         assert check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems == ("asked",)
@@ -215,10 +215,10 @@ def test_a_probe_that_nobody_asks_is_ended(
     monkeypatch: pytest.MonkeyPatch, start_instead: Callable[[str], list]
 ) -> None:
     start_instead("import signal; signal.pause()")
-    monkeypatch.setattr(jobs, "IDLE_S", 0.0)
-    first = jobs.prepare_probe()
+    monkeypatch.setattr(worker, "IDLE_S", 0.0)
+    first = worker.prepare_probe()
     assert first.wait(60) == -9
-    second = jobs.take_probe()
+    second = worker.take_probe()
     assert second is not first
     second.kill()
     second.communicate()

@@ -25,13 +25,13 @@ from condviz.ui.page import Tab
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from condviz.ui.train import recipe as recipe_text
+from condviz.ui.train import runs, view
 from condviz.ui.train import tab as train
-from condviz.ui.train import view
 from tests.pages import last
 from tests.training.toy import toy_recipe, write_table
 from tests.training.toy_jobs import end, pretend_jobs
 
-NOTHING = train.NOTHING
+NOTHING = runs.NOTHING
 
 
 def make_tab() -> train.TrainTab:
@@ -43,10 +43,10 @@ def make_tab() -> train.TrainTab:
 
 @pytest.fixture
 def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[train.TrainTab]:
-    monkeypatch.setattr(train.TrainTab, "_add_models", lambda self: [])
+    monkeypatch.setattr(runs.Runs, "_add_models", lambda self: [])
     jobs = pretend_jobs(tmp_path, monkeypatch)
     made = make_tab()
-    made.jobs = made.share_model.jobs = jobs
+    made.jobs = made.runs.jobs = made.runs.model.jobs = jobs
     return made
 
 
@@ -153,8 +153,10 @@ def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Pat
     records(job)
     end(tab.jobs, job, "failed", evil)
     (job.folder / "log.txt").write_text(evil)
-    shown = tab.refresh({**NOTHING, "run": job.id}, "")
-    assert all("<img" not in str(shown[part]) for part in (tab.run, tab.learned, tab.runs, tab.log))
+    shown = tab.runs.refresh({**NOTHING, "run": job.id}, "")
+    assert all(
+        "<img" not in str(shown[part]) for part in (tab.runs.run, tab.runs.learned, tab.runs.listed, tab.runs.log)
+    )
 
 
 def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -221,17 +223,17 @@ def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped(tab: 
 
 def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
-    assert 'data-act="stop"' in tab.refresh(NOTHING, "")[tab.run]
-    tab.act(event(act="stop", run=job.id), NOTHING, "")
+    assert 'data-act="stop"' in tab.runs.refresh(NOTHING, "")[tab.runs.run]
+    tab.runs.act(event(act="stop", run=job.id), NOTHING, "")
     assert tab.jobs.get(job.id).state == "stopping"
     end(tab.jobs, job, "stopped", "Stopped after step 2.")
-    tab.act(event(act="resume", run=job.id), NOTHING, "")
+    tab.runs.act(event(act="resume", run=job.id), NOTHING, "")
     end(tab.jobs, job, "failed", "The disk is full.")
-    said = tab.act(event(act="delete", run=job.id), NOTHING, "")[tab.notice]
+    said = tab.runs.act(event(act="delete", run=job.id), NOTHING, "")[tab.notice]
     assert "uploads" in said
     assert tab.jobs.list() == []
     with pytest.raises(DataError, match="cannot 'explode'"):
-        tab.act(event(act="explode", run="x"), NOTHING, "")
+        tab.runs.act(event(act="explode", run="x"), NOTHING, "")
 
 
 @pytest.mark.parametrize("after", [None, "sentence,mood\na,b\n"])
@@ -258,7 +260,7 @@ def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab
     end(tab.jobs, job, "failed", "The disk is full.")
     for name in (job.name, "csr on intfloat/e5-small-v2"):
         tab.pool.add(name)
-    tab.act(event(act="delete", run=job.id), NOTHING, "")
+    tab.runs.act(event(act="delete", run=job.id), NOTHING, "")
     assert tab.pool.names == ("minilm", "csr on intfloat/e5-small-v2")
 
 
@@ -270,30 +272,36 @@ def test_where_others_come_trainings_belong_to_who_started_them(
     (job.folder / "log.txt").write_text("secret")
     monkeypatch.setenv(setting, "0.0.0.0" if setting == "GRADIO_SERVER_NAME" else "somebody/condviz")
     monkeypatch.setenv("CONDVIZ_TRAINING", "1")
-    stranger, owner = (tab.refresh({**NOTHING, "run": job.id}, token) for token in ("yours", "mine"))
-    assert 'data-state="recorded"' in stranger[tab.run]
-    assert job.id not in f"{stranger[tab.runs]}{stranger[tab.run]}"
-    assert "secret" not in stranger[tab.log]
-    assert ('data-act="stop"' in owner[tab.run], "secret" in owner[tab.log]) == (True, True)
-    assert (tab.api_status()["jobs"], len(tab.api_status(owner="mine")["jobs"])) == ([], 1)
-    for call in (lambda: tab.api_status(job.id), lambda: tab.open_link({"run": [job.id]}, NOTHING, "yours", "m", None)):
+    stranger, owner = (tab.runs.refresh({**NOTHING, "run": job.id}, token) for token in ("yours", "mine"))
+    assert 'data-state="recorded"' in stranger[tab.runs.run]
+    assert job.id not in f"{stranger[tab.runs.listed]}{stranger[tab.runs.run]}"
+    assert "secret" not in stranger[tab.runs.log]
+    assert ('data-act="stop"' in owner[tab.runs.run], "secret" in owner[tab.runs.log]) == (True, True)
+    assert (tab.runs.api_status()["jobs"], len(tab.runs.api_status(owner="mine")["jobs"])) == ([], 1)
+    for call in (
+        lambda: tab.runs.api_status(job.id),
+        lambda: tab.open_link({"run": [job.id]}, NOTHING, "yours", "m", None),
+    ):
         with pytest.raises(DataError, match="somebody else"):
             call()
-    assert tab.api_status(job.id, "mine")["probes"]
+    assert tab.runs.api_status(job.id, "mine")["probes"]
     assert [job.name in tab.jobs.models_of_others(token) for token in ("yours", "", "mine")] == [True, True, False]
     with pytest.raises(DataError, match="not the password"):
-        tab.unlock("", NOTHING, "yours")
-    monkeypatch.setenv(train.OPERATOR, "boss")
-    unlocked = tab.unlock("boss", NOTHING, "yours")
-    assert job.id in unlocked[tab.run]
-    assert unlocked[tab.shown]["operator"]
+        tab.runs.unlock("", NOTHING, "yours")
+    monkeypatch.setenv(runs.OPERATOR, "boss")
+    unlocked = tab.runs.unlock("boss", NOTHING, "yours")
+    assert job.id in unlocked[tab.runs.run]
+    assert unlocked[tab.runs.shown]["operator"]
     record = {"event": "start", "step": 0, "probes": [0.5] * len(job.status.probes)}
     seen = [replace(view.view_job(job, token), records=(record,)) for token in ("yours", "mine")]
     assert [bool(view.render_learned(run, {})) for run in seen] == [False, True], "its rows are the owner's, too"
-    for call in (lambda: tab.api_stop(job.id), lambda: tab.act(event(act="delete", run=job.id), NOTHING, "yours")):
+    for call in (
+        lambda: tab.runs.api_stop(job.id),
+        lambda: tab.runs.act(event(act="delete", run=job.id), NOTHING, "yours"),
+    ):
         with pytest.raises(TrainingError, match="somebody else"):
             call()
-    assert tab.api_stop(job.id, "mine")["state"] == "stopping"
+    assert tab.runs.api_stop(job.id, "mine")["state"] == "stopping"
 
 
 def test_on_a_space_only_the_owner_packs_a_model(
@@ -305,11 +313,11 @@ def test_on_a_space_only_the_owner_packs_a_model(
     (job.out / "condviz.json").write_text("{}")
     monkeypatch.setenv("SPACE_ID", "somebody/condviz")
     shown = {**NOTHING, "run": job.id}
-    for call in (lambda: tab.share_model.make_zip(shown, "yours"),
-                 lambda: tab.share_model.send("a/b", "t", True, shown, "yours")):  # fmt: skip
+    for call in (lambda: tab.runs.model.make_zip(shown, "yours"),
+                 lambda: tab.runs.model.send("a/b", "t", True, shown, "yours")):  # fmt: skip
         with pytest.raises(DataError, match="somebody else"):
             call()
-    assert tab.share_model.zip in tab.share_model.make_zip(shown, "mine")
+    assert tab.runs.model.zip in tab.runs.model.make_zip(shown, "mine")
 
 
 def test_other_trainings_are_drawn_beside_the_one_that_is_shown(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -317,20 +325,20 @@ def test_other_trainings_are_drawn_beside_the_one_that_is_shown(tab: train.Train
     for job in (first, second):
         records(job)
     shown = {**NOTHING, "run": first.id}
-    alone, both = tab.refresh(shown, ""), tab.act(event(act="over", run=second.id), shown, "")
-    assert (alone[tab.curve].count("<path"), both[tab.curve].count("<path")) == (1, 2)
-    assert "other" in both[tab.curve]
-    assert "by chance" in alone[tab.curve]
-    again = tab.act(event(act="over", run=second.id), both[tab.shown], "")
-    assert again[tab.curve].count("<path") == 1
+    alone, both = tab.runs.refresh(shown, ""), tab.runs.act(event(act="over", run=second.id), shown, "")
+    assert (alone[tab.runs.curve].count("<path"), both[tab.runs.curve].count("<path")) == (1, 2)
+    assert "other" in both[tab.runs.curve]
+    assert "by chance" in alone[tab.runs.curve]
+    again = tab.runs.act(event(act="over", run=second.id), both[tab.runs.shown], "")
+    assert again[tab.runs.curve].count("<path") == 1
 
 
 def test_the_rows_that_were_kept_back_open_in_errors(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
     records(job)
-    assert "to-errors" not in tab.refresh({**NOTHING, "run": job.id}, "")[tab.learned]
+    assert "to-errors" not in tab.runs.refresh({**NOTHING, "run": job.id}, "")[tab.runs.learned]
     end(tab.jobs, job)
-    learned = tab.refresh({**NOTHING, "run": job.id}, "")[tab.learned]
+    learned = tab.runs.refresh({**NOTHING, "run": job.id}, "")[tab.runs.learned]
     token = re.search(r"errors\?ed=([^&]*)&", html.unescape(str(learned)))[1]
     assert train.KEPT[token].path == job.recipe["validation"][0]["path"]
 
@@ -347,28 +355,28 @@ def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainT
 def test_where_training_is_off_a_recording_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_ID", "somebody/condviz")
     monkeypatch.delenv("CONDVIZ_TRAINING", raising=False)
-    monkeypatch.setattr(train.TrainTab, "_add_models", lambda self: [])
+    monkeypatch.setattr(runs.Runs, "_add_models", lambda self: [])
     tab = make_tab()
     assert not tab.start.interactive
     monkeypatch.setattr(tab, "jobs", SimpleNamespace(list=list))
-    begun = tab.act(event(act="replay", run=""), NOTHING, "")
-    assert begun[tab.timer].active
-    assert 'data-state="recorded"' in begun[tab.run]
-    ended = tab.refresh({**begun[tab.shown], "replay": time.time() - 100}, "")
-    assert not ended[tab.timer].active
+    begun = tab.runs.act(event(act="replay", run=""), NOTHING, "")
+    assert begun[tab.runs.timer].active
+    assert 'data-state="recorded"' in begun[tab.runs.run]
+    ended = tab.runs.refresh({**begun[tab.runs.shown], "replay": time.time() - 100}, "")
+    assert not ended[tab.runs.timer].active
 
 
 def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
     records(job)
-    told = tab.api_status(job.id)
+    told = tab.runs.api_status(job.id)
     assert {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed"} <= set(
         told
     )
     assert [entry["step"] for entry in told["evaluations"]] == [0, 2]
     assert [entry["loss"] for entry in told["losses"]] == [0.5]
     assert "path" not in json.dumps(told)
-    assert [one["id"] for one in tab.api_status()["jobs"]] == [job.id]
+    assert [one["id"] for one in tab.runs.api_status()["jobs"]] == [job.id]
     with pytest.raises(ConfigError, match="Did you mean method"):
         tab.api_train('name = "x"\nmethodd = "csr"\n')
 
@@ -376,7 +384,7 @@ def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> Non
 def test_a_link_opens_its_training_and_tells_when_it_is_gone(tab: train.TrainTab, tmp_path: Path) -> None:
     first = submit(tab, tmp_path)
     tab.jobs.submit(toy_recipe(tmp_path, name="other"), device="cpu")
-    assert f"run={first.id}" in tab.open_link({"run": [first.id]}, NOTHING, "", "m", None)[tab.run]
+    assert f"run={first.id}" in tab.open_link({"run": [first.id]}, NOTHING, "", "m", None)[tab.runs.run]
     with pytest.raises(TrainingError, match="may have been deleted"):
         tab.open_link({"run": ["gone"]}, NOTHING, "", "m", None)
 
@@ -387,7 +395,7 @@ def test_a_link_fills_in_data_and_thoroughness(tab: train.TrainTab) -> None:
     assert (found[tab.source], found[tab.quality]) == ("example", "better")
     assert found[tab.recipe] == recipe_text.compose("better", "mine", None)
     assert found[tab.upload_box]["visible"] is False
-    assert "data-asked" in found[tab.run]
+    assert "data-asked" in found[tab.runs.run]
     odd = tab.open_link({"data": ["moon"], "quality": ["<b>"]}, NOTHING, "", "mine", None)
     assert (odd[tab.source], odd[tab.quality]) == ("table", "quick")
     assert tab.recipe not in tab.open_link({}, NOTHING, "", "mine", None)
@@ -424,17 +432,17 @@ def test_a_link_holds_what_was_changed_in_the_form(tab: train.TrainTab, table: d
 
 def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no model yet"):
-        tab.share_model.make_zip(NOTHING, "")
+        tab.runs.model.make_zip(NOTHING, "")
     job = submit(tab, tmp_path)
     with pytest.raises(DataError, match="has no model"):
-        tab.share_model.make_zip({**NOTHING, "run": job.id}, "")
+        tab.runs.model.make_zip({**NOTHING, "run": job.id}, "")
     write_status(job.folder, replace(job.status, state="done"))
     job.out.mkdir(parents=True)
     (job.out / "condviz.json").write_text("{}")
-    packed = tab.share_model.make_zip({**NOTHING, "run": job.id}, "")[tab.share_model.zip]
+    packed = tab.runs.model.make_zip({**NOTHING, "run": job.id}, "")[tab.runs.model.zip]
     assert isinstance(packed, gr.DownloadButton)
     with pytest.raises(ConfigError, match="OWNER/NAME"):
-        tab.share_model.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
+        tab.runs.model.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
 
 
 def test_the_tab_runs_without_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,6 +450,6 @@ def test_the_tab_runs_without_a_recording(tmp_path: Path, monkeypatch: pytest.Mo
     view.load_recording.cache_clear()
     try:
         assert view.replay() is None
-        assert make_tab().refresh(NOTHING, "") is not None
+        assert make_tab().runs.refresh(NOTHING, "") is not None
     finally:
         view.load_recording.cache_clear()

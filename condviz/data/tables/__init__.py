@@ -2,5 +2,4 @@
 # ruff: noqa: F401
 
 from condviz.data.tables.report import Kind, Report, kind_of, to_number
-from condviz.data.tables.table import MAX_TABLE_BYTES, Table, read_table
-from condviz.data.tables.write import to_csv
+from condviz.data.tables.table import MAX_TABLE_BYTES, Table, read_table, to_csv

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
-from condviz.data.tables.write import format_rows
 from condviz.data.texts import SURROGATE
 from condviz.errors import DataError
 
@@ -147,3 +148,11 @@ def kind_of(cell: str, before: Kind | None) -> Kind | None:
     if before == "text" or not cell:
         return before
     return "text" if to_number(cell) is None else "number"
+
+
+def format_rows(rows: Iterable[Sequence[str]]) -> str:
+    """Format rows of cells as CSV, each with a line feed at its end."""
+    lines: list[str] = []
+    # Python's own end of line, which is cut off again, so that cells with either half of it are quoted.
+    csv.writer(cast("Any", SimpleNamespace(write=lines.append))).writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)

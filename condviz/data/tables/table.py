@@ -1,10 +1,10 @@
-"""Read a table from wherever it is: one result, and a report of what was decided."""
+"""Read a table from wherever it is: one result, and a report of what was decided; and write one."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,8 @@ from annotated_doc import Doc
 from condviz.data.files import find_files
 from condviz.data.tables.formats import Form, read_file
 from condviz.data.tables.memory import Rows, read_memory
-from condviz.data.tables.report import Place, Report, find_fault
+from condviz.data.tables.report import Place, Report, find_fault, format_rows
+from condviz.data.texts import plain_cell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -169,3 +170,23 @@ def list_names(columns: Sequence[str]) -> str:
     """Return the first ten names of columns for a message."""
     shown = ", ".join(" ".join(column.split())[:40] for column in columns[:10])
     return shown + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
+
+
+def to_csv(frame: pd.DataFrame, *, as_given: Collection[str] = (), float_format: str = "") -> str:
+    """Format a table as CSV that no spreadsheet runs as formulas: names of columns and cells of text are guarded.
+
+    Args:
+        frame: Any table.
+        as_given: Columns whose cells are those of the input: they leave as they came.
+        float_format: Such as "%.9g"; "" for all digits.
+    """
+
+    def cell(value: Any) -> str:  # noqa: ANN401
+        if isinstance(value, str):
+            return plain_cell(value)
+        if value is None or value != value:
+            return ""
+        return float_format % value if float_format and isinstance(value, float) else str(value)
+
+    columns = [list(frame[name]) if name in as_given else list(map(cell, frame[name])) for name in frame.columns]
+    return format_rows([[plain_cell(str(name)) for name in frame.columns], *zip(*columns, strict=True)])

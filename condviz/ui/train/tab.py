@@ -1,51 +1,34 @@
-"""The Train tab: your data, quick or better, train; and every training of this machine as it goes."""
+"""The Train tab: your data, quick or better, train. What becomes of it is in `runs.py`."""
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
-import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import gradio as gr
 from markupsafe import Markup
 
-from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.training.job import is_shared
-from condviz.training.jobs import Jobs, is_enabled, prepare_probe
+from condviz.errors import ConfigError, DataError
+from condviz.training.jobs import Jobs, is_enabled
+from condviz.training.worker import prepare_probe
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.imports import FILE_TYPES, TRAINED, Import, Reading
-from condviz.ui.limits import Counts, Newest
 from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, Tab, section, stop_button
 from condviz.ui.pool import Work
 from condviz.ui.requests import KEPT
-from condviz.ui.state import MAX_TEXT, Values, first, write_link
+from condviz.ui.state import MAX_TEXT, Values, first
 from condviz.ui.train import recipe as recipes
 from condviz.ui.train import view as views
-from condviz.ui.train.share import Share, zip_of
+from condviz.ui.train.runs import Runs, token_of
 
 NONE = "none"
 """How links name the pretrained encoder as the start."""
-TICK_SECONDS = 1.5
-NOTHING: Mapping[str, Any] = {"run": None, "replay": None, "drawn": None, "over": (), "operator": False}
-"""What is shown before anything was chosen."""
-OPERATOR = "CONDVIZ_OPERATOR"
-"""Environment variable: the password of whoever runs the page, and may see all trainings."""
-TRIES = 10
-"""Of that password within a minute, by all visitors together."""
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form"}
-MOST_OVER = 8
-"""Curves beside the one that is shown."""
-_OPENED: Newest[str, str] = Newest(100)
-"""Training -> the token of its kept-back rows in Errors."""
 
 
 class TrainTab:
@@ -53,7 +36,6 @@ class TrainTab:
 
     def __init__(self, page: Page) -> None:
         self.page, self.pool, self.jobs, self.enabled = page, page.pool, Jobs(), is_enabled()
-        start = views.replay()
         if not self.enabled:
             space = os.environ.get("SPACE_ID", "")
             href = f"https://huggingface.co/spaces/{space}?duplicate=true" if space else SPACE_GUIDE
@@ -63,15 +45,11 @@ class TrainTab:
                 self._steps()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.sample = html("", elem_id="cv-train-table")
-                script = "condviz.train(element, watch, (data) => trigger('act', data));"
-                self.run = html(views.render_run(start) if start else "", elem_id="cv-train-run", script=script)
-                self.curve = html(views.render_curve(start, ()) if start else "", elem_id="cv-train-curve")
-                self.learned = html("", elem_id="cv-train-learned")
-        self._sections(script)
-        self.owner = page.owner
-        self.takes, self._tries = gr.State({}), Counts(60)
-        self.table, self.shown = gr.State(None), gr.State(dict(NOTHING))
-        self.timer = gr.Timer(TICK_SECONDS, active=False)
+                self.runs = Runs(page, self.jobs, self.own)
+        with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
+            self._advanced()
+        self.runs.sections()
+        self.owner, self.takes, self.table = page.owner, gr.State({}), gr.State(None)
         self._connect()
 
     # ---- layout ------------------------------------------------------------------------------------------------------
@@ -124,27 +102,10 @@ class TrainTab:
         # What the server has written last: the text in the browser is older while an answer is on its way.
         self.written = gr.State(text)
 
-    def _sections(self, script: str) -> None:
-        with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
-            self._advanced()
-        with section("Loss", elem_id="cv-train-losses") as losses:
-            self.loss = html("", elem_id="cv-train-loss")
-        title = "Your training runs" if is_shared() else "All training runs on this machine"
-        with section(title, elem_id="cv-train-runs") as runs:
-            self.runs = html("", elem_id="cv-train-history", script=script)
-            with gr.Row(visible=is_shared() and bool(os.environ.get(OPERATOR))):
-                self.password = gr.Textbox(label="Password of whoever runs this page", type="password", max_lines=1)
-                self.all = gr.Button("Show all training runs", scale=0, min_width=140)
-        with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
-            self.share_model = Share(self.jobs)
-        with section("Log", elem_id="cv-train-log") as log:
-            self.log = html("", elem_id="cv-train-log-text", script=script)
-        self.redrawn = losses, runs, log
-
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = {"notice": self.notice, **_IN_TURN}
-        quiet: dict[str, Any] = {"notice": self.share_model.notice}
+        quiet: dict[str, Any] = {"notice": self.runs.model.notice}
         texts = [self.recipe, self.written]
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
         made = [self.source, self.quality, self.name, self.table, self.begins]
@@ -176,20 +137,16 @@ class TrainTab:
             connect(asked_by, look, checked, tried, **main, concurrency_limit=1)
         other = [self.source.input, self.table.change]
         connect(other, self.forget_times, None, [self.quality, self.takes], queue=False, **quiet)
-        painted = [
-            self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
-            self.page.models_changed,
-        ]  # fmt: skip
-        seen = [self.shown, self.owner]
+        seen, painted = [self.runs.shown, self.owner], [*self.runs.painted, self.sample]
         once = {"trigger_mode": "once"}  # a double click is one
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
-        for part in (self.run, self.runs):
-            connect(part.act, self.act, seen, painted, notice=self.notice, **once)
-        connect([self.all.click, self.password.submit], self.unlock, [self.password, *seen], painted, **quiet)
-        connect(self.timer.tick, self.refresh, seen, painted, **quiet, **once)
-        connect([part.expand for part in self.redrawn], self.redraw, seen, painted, **quiet)
+        self.runs.connect(self.notice)
         linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
-        told = {"notice": self.notice, "heavy": False, "otherwise": lambda shown, owner, *_: self.refresh(shown, owner)}
+        told = {
+            "notice": self.notice,
+            "heavy": False,
+            "otherwise": lambda shown, owner, *_: self.runs.refresh(shown, owner),
+        }
         self.page.on_link(self.open_link, [*seen, self.name, self.table, self.begins], linked, **told)
         # The menus that are filled in the same answer have their values only once it has arrived.
         changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
@@ -200,12 +157,8 @@ class TrainTab:
         own = {"queue": False, **PRIVATE}
         self.page.opened(lambda owner: owner or secrets.token_urlsafe(16), self.owner, self.owner, **own)
         self.page.opened(self._opened, None, None, **own)
-        self.page.site.on_open.append(self._add_models)
         self.page.on_models(self.begins, lambda: recipes.starts(self.pool.infos()))
-        self.share_model.connect(self.shown, self.owner)
         publish(self.api_train, "train", heavy=False)
-        publish(self.api_status, "train_status", heavy=False)
-        publish(self.api_stop, "train_stop", heavy=False)
 
     # ---- the form ----------------------------------------------------------------------------------------------------
     def read_table(
@@ -297,7 +250,7 @@ class TrainTab:
         owner = owner or secrets.token_urlsafe(16)
         work = Work(lambda progress: self._submit(text, owner))
         job = yield from follow(work, "Reading the data.", self.notice, self.stop)
-        view = self.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
+        view = self.runs.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
         yield {**view, self.found: "", self.sample: "", self.owner: owner}
 
     def _submit(self, text: str, owner: str) -> Any:  # noqa: ANN401 - a Job
@@ -308,82 +261,6 @@ class TrainTab:
 
         return from_dict(recipes.parse(text))
 
-    # ---- runs --------------------------------------------------------------------------------------------------------
-    def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False, asked: bool = False) -> dict:
-        """Show the chosen training, else the newest, else the recorded one; in `focus` once it was started."""
-        token = _token(shown, owner)
-        jobs = [job for job in self.jobs.list() if job.may_change(token)]
-        job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
-        seconds = None if shown["replay"] is None else time.time() - shown["replay"]
-        run = views.view_job(job, token, log=True) if job else views.replay(seconds)
-        if run is None:
-            return {self.timer: gr.Timer(active=False)}
-        moving = run.state in views.ACTIVE or run.left is not None
-        updates = {
-            self.run: views.render_run(run, focus=focus, asked=asked),
-            self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
-            self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
-            self.runs: views.render_runs(jobs, run.id, shown["over"], shared=is_shared()),
-            self.log: render("train/log.html", log=run.log, mine=run.mine),
-        }
-        if run.stamp != shown["drawn"]:
-            others = [views.view_job(one, token) for one in jobs if one.id in shown["over"] and one.id != run.id]
-            updates |= {
-                self.curve: views.render_curve(run, others),
-                self.loss: views.render_loss(run),
-                self.learned: views.render_learned(run, views.find_ratings(run), self._in_errors(run)),
-            }
-        return updates | ({self.page.models_changed: time.time()} if self._add_models() else {})
-
-    def _in_errors(self, run: views.RunView) -> str:
-        """Return the link to the rows that a finished training of one's own table kept back, in Errors."""
-        held = [source for source in run.recipe.get("validation", ()) if source["name"] == "csv"]
-        if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
-            return ""
-        if _OPENED.get(run.id) not in KEPT:
-            _OPENED[run.id] = KEPT.add(self.own.current(held[0]["path"], None))
-        return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
-
-    def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
-        return self.refresh({**shown, "drawn": None}, owner)
-
-    def unlock(self, password: str, shown: Mapping[str, Any], owner: str) -> dict:
-        """Show whoever runs the page the trainings of all visitors."""
-        wanted = os.environ.get(OPERATOR, "")
-        if self._tries["all"] >= TRIES:
-            raise DataError("Too many wrong passwords were tried. Wait a minute.")
-        if not wanted or not hmac.compare_digest(str(password or "").encode(), wanted.encode()):
-            self._tries["all"] += 1
-            raise DataError("That is not the password of whoever runs this page.")
-        return self.refresh({**shown, "operator": True}, owner)
-
-    def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
-        action, run = str(event.act), str(event.run)
-        if action == "replay":
-            return self.refresh({**shown, "run": "", "replay": time.time(), "drawn": None}, owner)
-        if action == "delete":
-            return self._delete(run, shown, owner)
-        if action == "over":  # drawn beside the one that is shown, or no more
-            over = tuple(sorted({run} ^ set(shown["over"])))[:MOST_OVER]
-            return self.refresh({**shown, "over": over, "drawn": None}, owner)
-        if action in ("stop", "resume", "rerun"):
-            run = getattr(self.jobs, action)(run, token=_token(shown, owner)).id
-        elif action != "show":
-            raise DataError(f"A training cannot {action[:40]!r}. Reload the page.")
-        return self.refresh({**shown, "run": run, "replay": None, "drawn": None}, owner, focus=True) | {self.notice: ""}
-
-    def _delete(self, run: str, shown: Mapping[str, Any], owner: str) -> dict:
-        from condviz.models.registry import list_models
-
-        name = self.jobs.get(run).name
-        self.jobs.delete(run, token=_token(shown, owner))
-        zip_of(name).unlink(missing_ok=True)
-        if name not in list_models():
-            self.pool.remove(name)
-        said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
-        view = self.refresh({**shown, "run": None, "replay": None, "drawn": None}, owner)
-        return {**view, self.notice: said, self.page.models_changed: time.time()}
-
     def open_link(
         self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None,
         start: str | None = None,
@@ -393,10 +270,10 @@ class TrainTab:
         changes = {key: first(values, key) for key in ("name", "recipe", *recipes.FIELDS) if key in values}
         asked = first(values, "from")
         start = recipes.PRETRAINED if asked == NONE else asked or start
-        if run and not self.jobs.get(run).may_change(_token(shown, owner)):  # `get` says that it may have been deleted
+        if run and not self.jobs.get(run).may_change(token_of(shown, owner)):  # `get` tells of one that was deleted
             raise DataError("This training belongs to somebody else, and only their browser shows it.")
         filled = bool(data or quality or preset or changes or own in KEPT or "from" in values)
-        found = self.refresh({**shown, "run": run or shown["run"]}, owner, asked=bool(run) or filled)
+        found = self.runs.refresh({**shown, "run": run or shown["run"]}, owner, asked=bool(run) or filled)
         if not filled:
             return found
         data = "example" if data == "example" else "table"
@@ -442,21 +319,7 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
 
-    def _add_models(self) -> list[str]:
-        """Take models that were trained since the start into the pool, and load them in the background."""
-        from condviz.models.registry import list_models
-
-        def load(name: str) -> None:
-            with suppress(CondvizError):  # its state tells
-                self.pool.get(name)
-
-        added = [name for name in list_models() if name not in self.pool.names]
-        for name in added:
-            self.pool.add(name)
-            threading.Thread(target=load, args=(name,), name=f"condviz-load-{name}", daemon=True).start()
-        return added
-
-    # ---- endpoints ---------------------------------------------------------------------------------------------------
+    # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_train(self, recipe: str, owner: str = "") -> dict[str, Any]:
         """Queue a training.
 
@@ -468,43 +331,6 @@ class TrainTab:
             The training, as /train_status returns it.
         """
         return views.view_job(self._submit(recipe, owner), owner).to_dict()
-
-    def api_status(self, job: str = "", owner: str = "") -> dict[str, Any]:
-        """Return where a training stands.
-
-        Args:
-            job: Its id; "" lists all that you may see.
-            owner: The secret that it was started with; needed where others reach the page.
-
-        Returns:
-            {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed", "created",
-            "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
-        """
-        if job:
-            found = self.jobs.get(job)
-            if not found.may_change(owner):
-                raise DataError("This training belongs to somebody else. Give the secret that it was started with.")
-            return views.view_job(found, owner, log=True).to_dict()
-        left_out = {"losses", "evaluations", "probes", "log"}
-        jobs = [views.view_job(found, owner).to_dict() for found in self.jobs.list() if found.may_change(owner)]
-        return {"jobs": [{key: job[key] for key in job if key not in left_out} for job in jobs]}
-
-    def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
-        """Ask a training to save its state and stop; /train_status tells when it has.
-
-        Args:
-            job: Its id.
-            owner: The secret that it was started with; needed on a Space.
-
-        Returns:
-            The training, as /train_status returns it.
-        """
-        return views.view_job(self.jobs.stop(job, token=owner), owner).to_dict()
-
-
-def _token(shown: Mapping[str, Any], owner: str) -> str | None:
-    """Return what a visitor may change trainings with; None, which opens all, for whoever runs the page."""
-    return None if shown["operator"] else owner
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
