@@ -60,7 +60,7 @@ def starts(infos: Sequence[ModelInfo]) -> list[tuple[str, str]]:
     """Return those models that a training may start from, as choices: which agree best with people first."""
     found = pair_accuracies()
     infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
-    rated = {info.name: found.get(info.name, {}).get("csts", 0.0) for info in infos}
+    rated = {info.name: found.get(info.name, {}).get("csts") or 0.0 for info in infos}
     choices = [
         (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
         for info in sorted(infos, key=lambda info: -rated[info.name])
@@ -84,7 +84,7 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str 
 
     The table is {"table": paths, "batching", "rows"}; None takes the example, which all have learnt from.
     """
-    document = tomlkit.parse(read_preset(preset))
+    document: Any = tomlkit.parse(read_preset(preset))
     document["name"] = str(name or "").strip()
     if table is not None:
         _start_from(document, preset, best_start() if start is None else start)
@@ -154,9 +154,10 @@ def write_field(text: str, path: tuple[str, ...], value: object) -> str:
         place = place[key]
     if value in ("", None):
         place.pop(last, None)
+    elif isinstance(value, float) and value.is_integer() and last not in ("lr", "temperature"):
+        place[last] = int(value)
     else:
-        whole = isinstance(value, float) and value.is_integer() and last not in ("lr", "temperature")
-        place[last] = int(value) if whole else value
+        place[last] = value
     return tomlkit.dumps(document)
 
 

@@ -84,7 +84,7 @@ class Runs:
         """Connect buttons, timer and endpoints; messages about what is done to a training go to this notice."""
         quiet: dict[str, Any] = {"notice": self.model.notice}
         seen, painted = [self.shown, self.page.owner], self.painted
-        once = {"trigger_mode": "once"}  # a double click is one
+        once: dict[str, Any] = {"trigger_mode": "once"}  # a double click is one
         for part in (self.run, self.listed):
             connect(part.act, self.act, seen, painted, notice=notice, **once)
         connect([self.all.click, self.password.submit], self.unlock, [self.password, *seen], painted, **quiet)

@@ -138,7 +138,7 @@ class TrainTab:
         other = [self.source.input, self.table.change]
         connect(other, self.forget_times, None, [self.quality, self.takes], queue=False, **quiet)
         seen, painted = [self.runs.shown, self.owner], [*self.runs.painted, self.sample]
-        once = {"trigger_mode": "once"}  # a double click is one
+        once: dict[str, Any] = {"trigger_mode": "once"}  # a double click is one
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
         self.runs.connect(self.notice)
         linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
@@ -209,7 +209,7 @@ class TrainTab:
 
     def _fill(self, text: str, preset: str | None) -> dict:
         values = {self.fields[key]: value for key, value in recipes.read_fields(text).items()}
-        chosen = {self.preset: preset} if preset else {}
+        chosen: dict[Any, Any] = {self.preset: preset} if preset else {}
         try:
             chosen[self.name] = str(recipes.parse(text).get("name", ""))
         except ConfigError as error:

@@ -113,7 +113,7 @@ class RunView:
             return found[-1] if found else {}
         chooses = "MRR" if "graph" in self.recipe else "spearman"
         ranked = [record for record in found if record.get(chooses) is not None] or found[:1]
-        return max(ranked, key=lambda record: record.get(chooses), default={})
+        return max(ranked, key=lambda record: record.get(chooses) or 0.0, default={})
 
     @property
     def losses(self) -> list[Mapping[str, Any]]:
@@ -236,7 +236,8 @@ def _interval(record: Mapping[str, Any]) -> str:
     pairs = record.get("pairs", record.get("rows", 0) // 2)
     if record.get("pair_accuracy") is None or pairs < COUNTED:
         return ""
-    return f" ({between(*(100 * end for end in wilson(record['pair_accuracy'] / 100, pairs)))})"
+    low, high = wilson(record["pair_accuracy"] / 100, pairs)
+    return f" ({between(100 * low, 100 * high)})"
 
 
 def _judged(run: RunView, figure: str) -> Verdict | None:
@@ -249,8 +250,8 @@ def _judged(run: RunView, figure: str) -> Verdict | None:
         return None
     count = run.kept.get("pairs", rows // 2) if figure == "pair_accuracy" else rows // 2  # two rows a sentence pair
     tries = sum(record["event"] == "evaluation" for record in run.measured) if run.recipe.get("keep") != "last" else 1
-    shares = (record[figure] / 100 for record in (run.start, run.kept))
-    return judge_rise(*shares, count, correlation=figure == "spearman", tries=max(1, tries))
+    before, after = (record[figure] / 100 for record in (run.start, run.kept))
+    return judge_rise(before, after, count, correlation=figure == "spearman", tries=max(1, tries))
 
 
 def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str:
@@ -286,7 +287,7 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float], 
         return ""
     kept = run.kept.get("probes") or scored[-1]
     rows = [
-        {"pair": probe[:2], "condition": probe[2], "rating": ratings.get(tuple(probe)), "before": before, "now": now}
+        {"pair": probe[:2], "condition": probe[2], "rating": ratings.get(probe), "before": before, "now": now}
         for probe, before, now in zip(run.probes, scored[0], kept, strict=False)
     ]
     pair = run.probes[0][:2]
