@@ -2,7 +2,7 @@
 
 python -m benchmarks models | gallery | links | papers ...   # how well models do; --help tells the options of each
 python -m benchmarks deploy OWNER/NAME                       # make or update a Space of this checkout
-python -m benchmarks tables                                  # check the tables of scenes against their rules
+python -m benchmarks corpora | tables                        # what ratings give away; rules of the scene tables
 python -m benchmarks engines                                 # what computes an encoder fastest on this machine
 """
 
@@ -12,12 +12,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import deploy, engines, links, load, memory, models, page, speed, tables
+from benchmarks import corpora, deploy, engines, links, load, memory, models, page, speed, tables
 from benchmarks.common import options, report
 from benchmarks.papers import command as papers
 from condviz.cli import main as cli
 
-COMMANDS = {"models": models, "gallery": models, "links": links, "papers": papers, "deploy": deploy, "tables": tables}
+COMMANDS = {
+    "models": models, "gallery": models, "links": links, "papers": papers, "deploy": deploy, "corpora": corpora,
+    "tables": tables,
+}  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:

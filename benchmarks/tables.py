@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from benchmarks.corpora import LEGEND, measure_order
 from condviz.cli.options import add_command, format_table
 from condviz.data.corpus import RatedPair
 from condviz.data.scene_tables import (
@@ -20,7 +21,6 @@ from condviz.data.scene_tables import (
     group_of,
     load_tables,
     make_row,
-    measure_order,
     rate,
 )
 from condviz.errors import DataError
@@ -34,7 +34,6 @@ MOST_UNTOLD, MOST_COMMON = 1, 1
 """Most nulls of an aspect, and most aspects of a table whose wordings other tables use, too."""
 LEAST_CONTRASTS = 8
 """Pairs of a table, of 15, that agree under one condition and differ under another."""
-LEGEND = "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

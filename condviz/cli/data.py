@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from condviz.data.corpora import Survey
 
 
-LEGEND = "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
 RATINGS = (
     "Scenes and tables were written for this project by a language model; their ratings follow by rule from stated "
     "values. Nobody rated these pairs."
@@ -51,7 +50,7 @@ def _list(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, survey
 
     surveys = [survey(name) for name in CORPORA]
-    text = partial("\n\n".join, [*map(_survey, surveys), LEGEND, RATINGS])
+    text = partial("\n\n".join, [*map(_survey, surveys), RATINGS])
     shared.show(options, text, json=lambda: [item.to_dict() for item in surveys])
 
 
@@ -62,9 +61,8 @@ def _survey(item: Survey) -> str:
     rows = []
     for part in item.parts:
         counts = ("-" if count is None else f"{count:,}" for count in (part.rows, part.pairs))
-        guessed = (part.shortcuts.condition, part.shortcuts.overlap) if part.shortcuts else ()
-        rows.append((part.name, *counts, *([f"{100 * share:.1f}" for share in guessed] or "--")))
-    lines.append(format_table(("part", "texts", "pairs", "by wording", "by shared words"), rows))
+        rows.append((part.name, *counts))
+    lines.append(format_table(("part", "texts", "pairs"), rows))
     lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
     return f"{item.corpus.name}: {item.corpus.title}\n" + indent("\n".join(lines), "  ")
 
@@ -77,12 +75,9 @@ def _build(options: argparse.Namespace) -> None:
     rows = build(options.corpus, options.split, **shared.given(options, build), password=_csts_password)
     shared.write(options.out, format_rows(rows))
     corpus = CORPORA[options.corpus]
-    shortcuts = corpus.shortcuts(rows)
     tell(
         f"{len(rows):,} rows; {count_contrasts(rows):,} sentence pairs under two conditions.",
         *([RATINGS] if corpus.ours else []),
-        f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
-        f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
         f"Pass on with: {corpus.attribution}.",
     )  # fmt: skip
 

@@ -15,7 +15,8 @@ from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_json, format_table, load_asked, progress_bar, tell
 from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.csts import METRICS, evaluate
+from condviz.evaluation.agreement import FIGURES
+from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import open_data
 from condviz.types import columns, plain
 
@@ -189,7 +190,7 @@ def _format(found: Evaluation) -> str:
             title = report.model + ("" if report.trained else " *") if whole else f"  {part}"
             total = f"{report.rows:,}" if whole else ""
             cells = [title, total, f"{figures.n:,}"]
-            for metric in (getattr(figures, name) for name in METRICS):
+            for metric in (getattr(figures, name) for name in FIGURES):
                 interval = "" if metric.low is None else f" [{metric.low:.1f}, {metric.high:.1f}]"
                 cells.append("-" if metric.value is None else f"{metric.value:.2f}{interval}")
             rows.append((*cells, f"{figures.items:,}"))

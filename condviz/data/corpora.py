@@ -14,7 +14,7 @@ from annotated_doc import Doc
 
 from condviz.data import cebab, csts, csts_reannotated, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
-from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, count_contrasts
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, count_contrasts
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
 from condviz.errors import CondvizError, DataError
@@ -45,8 +45,6 @@ class Part:
     """Texts found; for C-STS, rows of the file. None if they cannot be read."""
     pairs: int | None = None
     """Contrasts: sentence pairs with two rated conditions. Or None."""
-    shortcuts: Shortcuts | None = None
-    """What wording and shared words alone give away, or None."""
     problem: str = ""
     """Why something is None; otherwise ""."""
 
@@ -144,7 +142,7 @@ def survey(name: str) -> Survey:
             continue
         if count is None:
             count = len({text for row in rows for text in (row.sentence1, row.sentence2)})
-        parts.append(Part(part, count, count_contrasts(rows), corpus.shortcuts(rows)))
+        parts.append(Part(part, count, count_contrasts(rows)))
     return Survey(corpus, corpus.place, corpus.found(), tuple(parts))
 
 

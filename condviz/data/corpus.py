@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("sentence1", "sentence2", "condition", "label", "aspect", "pair", "family1", "family2")
-WORD = re.compile(r"\w+")
 VARIABLE = "CONDVIZ_DATA"
 T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -55,18 +52,6 @@ class RatedPair:
     family1: str
     family2: str
     """Ids of the families; equal for a pair from one family."""
-
-
-@dataclass(frozen=True)
-class Shortcuts:
-    """What can be guessed without understanding; 0.5 is chance."""
-
-    condition: float
-    """Share of rows for which the wording alone tells whether it is the higher or the lower of its pair (the better
-    answer for each wording, on the same rows)."""
-    overlap: float
-    """Balanced accuracy of telling ratings 4 and 5 from 1 and 2 by the words that the sentences share (best
-    threshold, on the same rows)."""
 
 
 def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[RatedPair]:
@@ -98,40 +83,6 @@ def rows_frame(rows: Sequence[RatedPair]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=list(COLUMNS))
-
-
-def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
-    """Measure what the wording alone and shared words alone give away; 0.5 for both if there are no rows."""
-    if not rows:
-        return Shortcuts(condition=0.5, overlap=0.5)
-    from scipy.stats import ks_2samp
-
-    highest: dict[int, int] = {}
-    for row in rows:
-        highest[row.pair] = max(row.label, highest.get(row.pair, 0))
-    votes: dict[str, Counter[bool]] = defaultdict(Counter)
-    for row in rows:
-        votes[row.condition.casefold()][row.label == highest[row.pair]] += 1
-    condition = sum(max(count.values()) for count in votes.values()) / len(rows)
-    high, low = (
-        [word_overlap(row.sentence1, row.sentence2) for row in rows if row.label in labels]
-        for labels in ((4, 5), (1, 2))
-    )
-    # The best threshold is where the two distributions are furthest apart: the statistic of Kolmogorov and Smirnov.
-    overlap = (1 + float(cast("Any", ks_2samp(high, low, method="asymp")).statistic)) / 2 if high and low else 0.5
-    return Shortcuts(condition=condition, overlap=overlap)
-
-
-@lru_cache(4096)  # rows side by side share sentences
-def words_of(text: str) -> frozenset[str]:
-    """Return the different words of a text, whatever their case."""
-    return frozenset(WORD.findall(text.casefold()))
-
-
-def word_overlap(sentence1: str, sentence2: str) -> float:
-    """Return the share of words that two sentences have in common, from 0 to 1 (Jaccard)."""
-    words1, words2 = words_of(sentence1), words_of(sentence2)
-    return len(words1 & words2) / max(1, len(words1 | words2))
 
 
 @dataclass(frozen=True)
@@ -172,8 +123,6 @@ class Corpus:
     """Allowed parts."""
     home: Path | None = None
     """Folder of what is part of this project; None for others."""
-    shortcuts: Callable[[Sequence[RatedPair]], Shortcuts] = measure_shortcuts
-    """Measures what its rows give away without being understood."""
     locate: Callable[[Path, str], Path | None] | None = None
     """Finds a file; None for the folder alone. Whoever has it downloads what it does not find."""
     ratings: str = "ratings derived from the labels of the corpus"

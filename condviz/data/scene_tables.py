@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -28,13 +27,12 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from condviz.data import corpus
 from condviz.data.contrasts import Surplus
-from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, fraction
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, fraction
 from condviz.paths import ASSETS
 
 TABLES = ASSETS / "tables"
@@ -142,54 +140,6 @@ def build_blocks(tables: Sequence[SceneTable], *, seed: int, sentences: int) -> 
     return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
 
 
-def measure_order(rows: Sequence[RatedPair]) -> dict[str, float]:
-    """Measure how well the rating is guessed without understanding; 0.5 is chance.
-
-    Returns:
-        "wording": Probability that a condition under which a pair agrees gets a higher guess than one under which it
-        does not, by the words of its wording in all other tables. "overlap", "length": Probability that a pair that
-        agrees shares more words, or is more alike in length, than one that does not.
-    """
-    high = [row.label == SAME for row in rows]
-    length = [-abs(len(row.sentence1) - len(row.sentence2)) for row in rows]
-    overlap = [corpus.word_overlap(row.sentence1, row.sentence2) for row in rows]
-    guesses = {"wording": _guesses(rows), "overlap": overlap, "length": length}
-    return {name: _probability(scores, high) for name, scores in guesses.items()}
-
-
-def _shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
-    # Each wording has a handful of rows, so the best answer for each of them on the same rows would say nothing.
-    found = measure_order(rows)
-    return Shortcuts(condition=found["wording"], overlap=found["overlap"])
-
-
-def _guesses(rows: Sequence[RatedPair]) -> list[float]:
-    """Guess each row from how often the words of its wording stand for agreement in other tables: log odds."""
-    words = [corpus.words_of(row.condition) for row in rows]
-    everywhere: Counter[tuple[str, bool]] = Counter()
-    within: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
-    for row, found in zip(rows, words, strict=True):
-        counts = [(word, row.label == SAME) for word in found]
-        everywhere.update(counts)
-        within[row.family1].update(counts)
-
-    def odds(word: str, table: str) -> float:
-        same, other = (everywhere[word, high] - within[table][word, high] for high in (True, False))
-        return math.log((same + 1) / (other + 1))
-
-    return [sum(odds(word, row.family1) for word in found) for row, found in zip(rows, words, strict=True)]
-
-
-def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
-    """Return the probability that a high row scores above a low one; ties count half (area under the ROC curve)."""
-    from scipy.stats import mannwhitneyu
-
-    values, chosen = np.array(scores), np.array(high, dtype=bool)
-    if not (pairs := int(chosen.sum()) * int((~chosen).sum())):
-        return 0.5
-    return float(mannwhitneyu(values[chosen], values[~chosen], method="asymptotic")[0]) / pairs
-
-
 def rate(table: SceneTable, first: int, second: int) -> list[tuple[TableAspect, int]]:
     """Rate two sentences of a table, by their places, under every aspect that both tell."""
     return [
@@ -235,7 +185,6 @@ CORPUS = Corpus(
     load=partial(_load, kind="natural"),
     parts=PARTS,
     home=TABLES,
-    shortcuts=_shortcuts,
 )
 
 

@@ -17,7 +17,7 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.errors import ConfigError
-from condviz.evaluation.agreement import RESAMPLES, Agreement, measure
+from condviz.evaluation.agreement import FIGURES, RESAMPLES, Agreement, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
 from condviz.spec import checked
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from condviz.data.pairs import PairTable
     from condviz.methods.base import ConditionalScorer
 
-METRICS = ("spearman", "pearson", "ties_wrong", "ties_excluded")
 PARTS = ("overall", "seen", "unseen")
 
 
@@ -91,7 +90,7 @@ class Evaluation(Result):
         for report in self.reports:
             for part, figures in report.parts():
                 row: dict[str, Any] = {"model": report.model, "part": part, "n": figures.n, "items": figures.items}
-                for name in METRICS:
+                for name in FIGURES:
                     metric = getattr(figures, name)
                     row |= {name: metric.value, f"{name}_low": metric.low, f"{name}_high": metric.high}
                 rows.append(row)

@@ -14,7 +14,8 @@ from condviz.analysis.errors.findings import ErrorStudy, Remark
 from condviz.analysis.errors.measures import HEADS, NO_ROW, GroupErrors, Report, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged, Study, calibration_curve
-from condviz.evaluation.csts import METRICS, Evaluation
+from condviz.evaluation.agreement import FIGURES
+from condviz.evaluation.csts import Evaluation
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.verdicts import COUNTED, between
 from condviz.plots.html import plain, render, signed, term, with_styles
@@ -75,12 +76,12 @@ def to_html(result: ErrorStudy | Evaluation) -> Markup:
             "trained": report.trained,
             "part": "" if part == "overall" else part,
             "n": figures.n,
-            "cells": [_bar(name, getattr(figures, name)) for name in METRICS],
+            "cells": [_bar(name, getattr(figures, name)) for name in FIGURES],
         }
         for report in result.reports
         for part, figures in report.parts()
     ]
-    return render("errors/evaluation.html", result=result, rows=rows, heads=[HEADS[name] for name in METRICS])
+    return render("errors/evaluation.html", result=result, rows=rows, heads=[HEADS[name] for name in FIGURES])
 
 
 def _bar(name: str, metric: Metric) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.__main__ import main
+from benchmarks.corpora import measure_order
 from condviz.data import scene_tables
 from tests.data.test_scene_tables import broken, make_entry, write
 
@@ -61,5 +62,5 @@ def test_the_command_counts_and_fails_on_problems(tmp_path: Path, capsys: pytest
 def test_the_shipped_tables_keep_the_rules_and_have_no_shortcut() -> None:
     shipped = scene_tables.load_tables()
     assert tables.find_problems(shipped) == []
-    found = scene_tables.measure_order(tables.rated_rows(shipped))
+    found = measure_order(tables.rated_rows(shipped))
     assert found == pytest.approx({"wording": 0.5, "overlap": 0.5, "length": 0.5}, abs=0.08)

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from benchmarks.corpora import Shortcuts, measure_shortcuts
 from condviz.data.contrasts import GAP, build_pairs
-from condviz.data.corpus import RatedPair, Shortcuts, keep_pairs, measure_shortcuts
+from condviz.data.corpus import RatedPair, keep_pairs
 from condviz.data.families import Aspect, Family, Scene, gold
 from condviz.data.scenes import load_aspects, load_families
 

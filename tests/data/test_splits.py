@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.corpora import measure_shortcuts
 from condviz.data import scenes
-from condviz.data.corpus import RatedPair, measure_shortcuts
+from condviz.data.corpus import RatedPair
 from condviz.data.scenes import load_aspects, load_families
 
 ASPECTS = load_aspects()
