@@ -28,7 +28,8 @@ from condviz.analysis.errors.study import judge, make_study
 from condviz.cli import main as cli
 from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.csts import METRICS, evaluate
+from condviz.evaluation.agreement import FIGURES
+from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import make_dataset, open_data
 from condviz.evaluation.metrics import Metric
 from condviz.plots.errors import render_report, show_figure
@@ -280,7 +281,7 @@ def test_evaluate_and_find_errors_print_the_same_figures_and_intervals() -> None
     model = LengthModel()
     one = evaluate(model, data, resamples=100).reports[0].overall
     two = find_errors(model, data, resamples=100).every.figures[0]
-    for name in METRICS:
+    for name in FIGURES:
         assert getattr(one, name) == getattr(two, name)
         assert getattr(one, name).low is not None
 
