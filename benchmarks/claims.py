@@ -1,9 +1,10 @@
 """How often Search calls a text a match where every text is unlike the query, and where some are alike.
 
-python -m benchmarks.claims [--model NAME] [--draws 60] [--percentile 95]
+python -m benchmarks.claims [--model NAME] [--draws 60] [--percentile 95] [--no-own]
 
 Queries are sentences of the corpus that ships. Under each aspect that its texts tell, the best hit is looked for once
 among the texts that the ratings' rule calls unlike the query (1 or 2 of 5), once among those it calls alike (4 or 5).
+`--no-own` asks the reference pairs alone, and not those of the corpus.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from condviz.analysis.reference import percentile, reference_scores
-from condviz.analysis.search import GOOD_PERCENTILE, embed_rows
+from condviz.analysis.search import GOOD_PERCENTILE, embed_rows, own_mark
 from condviz.data.families import gold
 from condviz.data.scenes import load_aspects
 from condviz.evaluation.scoreboard import fast_encoder
@@ -27,14 +28,14 @@ LEAST_TEXTS = 20
 
 
 def best_places(name: str, draws: int) -> pd.DataFrame:
-    """Return a row per draw: aspect, whether the texts are alike or unlike, percentile of the best hit."""
+    """Return a row per draw: aspect, texts ("alike", "unlike"), percentile of the best hit, is it above `own_mark`?"""
     model = load(name)
     corpus, reference = open_corpus("scenes", model), reference_scores(model)
     aspects, draw, found = load_aspects(), np.random.default_rng(0), []
     for name_ in ASPECTS:
         aspect, values = aspects[name_], np.array(corpus.column(name_))
         told = np.flatnonzero(values != "")
-        vectors = embed_rows(model, corpus, aspect.phrasings[0])
+        vectors, mark = embed_rows(model, corpus, aspect.phrasings[0]), own_mark(model, corpus, aspect.phrasings[0])
         for query in draw.choice(told, draws, replace=False):
             rated = {value: gold(aspect, values[query], value) for value in set(values[told])}
             ratings = np.array([rated.get(value, 0) for value in values])
@@ -42,8 +43,9 @@ def best_places(name: str, draws: int) -> pd.DataFrame:
             scores = vectors @ vectors[query]
             for texts, kept in (("unlike", (ratings > 0) & (ratings <= 2)), ("alike", ratings >= 4)):
                 if kept.sum() >= LEAST_TEXTS:
-                    found.append((name_, texts, percentile(scores[kept].max()[None], reference)[0]))
-    return pd.DataFrame(found, columns=["aspect", "texts", "percentile"])
+                    best = scores[kept].max()
+                    found.append((name_, texts, percentile(best[None], reference)[0], best > mark))
+    return pd.DataFrame(found, columns=["aspect", "texts", "percentile", "own"])
 
 
 def main() -> int:
@@ -52,9 +54,10 @@ def main() -> int:
     parser.add_argument("--model", default=fast_encoder(map(describe, list_models())))
     parser.add_argument("--draws", type=int, default=60, help="queries for each aspect")
     parser.add_argument("--percentile", type=float, default=GOOD_PERCENTILE, help="from which a hit is a match")
+    parser.add_argument("--own", action=argparse.BooleanOptionalAction, default=True, help="ask the corpus, too")
     options = parser.parse_args()
     found = best_places(options.model, options.draws)
-    found["match"] = found.percentile >= options.percentile
+    found["match"] = (found.percentile >= options.percentile) & (found.own | (not options.own))
     found = pd.concat([found, found.assign(aspect="all")])
     table = found.groupby(["texts", "aspect"])["match"].agg(["mean", "size"]).round(3)
     sys.stdout.write(f"{options.model}: a match from percentile {options.percentile:g}\n{table.to_string()}\n")

@@ -229,14 +229,14 @@ def _format_hits(hits: Hits) -> str:
     from condviz.plots.search import words_of
 
     read = any(hit.words for hit in hits.hits)
-    head = ["rank", "score", "percentile", *(["plain rank"] if hits.condition else []), "row"]
+    head = ["rank", "match", "score", "percentile", *(["plain rank"] if hits.condition else []), "row"]
     rows = []
     for rank, hit in enumerate(hits.hits, start=1):
-        cells = [str(rank), f"{hit.score:.3f}", f"{hit.percentile:.0f}"]
+        cells = [str(rank), "yes" if hit.good else "no", f"{hit.score:.3f}", f"{hit.percentile:.0f}"]
         rows.append([*cells, *([f"{hit.plain_rank:,}"] if hits.condition else []), f"{hit.row:,}"])
         rows[-1] += [*([", ".join(words_of(hit))] if read else []), hit.text]
     names = [*head, *(["carried by"] if read else []), "text"]
     lines = [format_table(names, rows, right=range(len(head)))]
     if hits.hits and not hits.matches:
-        lines.append("None is close: the best hit is no more alike than many pairs that differ.")
+        lines.append("None is close: the best hit is no more alike than many other pairs of texts.")
     return "\n".join(lines)

@@ -260,7 +260,7 @@ def test_commands_build_and_search(
     assert cli.main(["search", store, QUERY, "--condition", CONDITION, "--where", "stars < 30", "-k", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     expected = search(store, QUERY, CONDITION, model=hyper, where="stars < 30", k=3)
-    assert [line.split(None, 5)[-1] for line in lines[2:5]] == [hit.text for hit in expected.hits]
+    assert [line.split(None, 6)[-1] for line in lines[2:5]] == [hit.text for hit in expected.hits]
     assert cli.main(["search", str(tmp_path), QUERY]) == cli.USER_ERROR
     assert "is not a store" in capsys.readouterr().err
     build_store(tmp_path / "a.csv", store, model=hyper)
@@ -315,6 +315,31 @@ def test_a_text_that_stands_several_times_is_one_hit(hyper: HyperCL) -> None:
 def test_a_hit_that_does_not_tell_the_condition_is_no_match(hyper: HyperCL) -> None:
     found = search(make_corpus(hyper), "a cat", CONDITION, model=hyper, k=20)
     assert not any(hit.good for hit in found.hits if hit.applies < 0.5)
+
+
+@pytest.mark.parametrize("method", ["hyper-cl", "bi-encoder", "cross-encoder"])
+def test_a_match_is_closer_than_the_pairs_of_the_corpus(
+    hyper: HyperCL, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"bi-encoder": BiEncoder(tiny_backbone(), BiEncoderConfig()).eval()}
+    other["cross-encoder"] = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    model, texts = other.get(method, hyper), make_texts()
+    copies = [text.upper() for text in texts[:40]]
+    corpus = encode_corpus(hyper, [*texts, *copies])
+    monkeypatch.setattr(Corpus, "model", hyper)
+    first, second = np.triu_indices(60, 1)
+    pairs = model.score([texts[row] for row in first], [texts[row] for row in second], CONDITION)
+    mark = module.own_mark(model, corpus, CONDITION)
+    if method == "cross-encoder":  # it reads some of the pairs only
+        assert np.percentile(pairs, 95) < mark <= pairs.max()
+    else:
+        assert mark == pytest.approx(np.percentile(pairs, module.OWN_PERCENTILE), abs=2e-3), "copies do not count"
+    assert module.own_mark(model, encode_corpus(hyper, texts[:20]), CONDITION) == -np.inf, "too few to tell"
+    monkeypatch.setattr(module, "GOOD_PERCENTILE", 0.0)
+    monkeypatch.setattr(module, "TOLD", 0.0)
+    found = search(corpus, texts[0], CONDITION, model=model, k=30)
+    assert [hit.good for hit in found.hits] == [hit.score > mark for hit in found.hits]
+    assert not found.hits[-1].good
 
 
 def test_every_word_of_a_plain_query_makes_a_match(hyper: HyperCL) -> None:
