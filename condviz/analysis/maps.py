@@ -13,7 +13,15 @@ from annotated_types import Interval
 from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, turn_at_random, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
-from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
+from condviz.analysis.neighbors import (
+    Neighbors,
+    ValueAgreement,
+    by_condition,
+    each_once,
+    knn_change,
+    nearest,
+    value_agreement,
+)
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError, check_count
 from condviz.spec import Field, Key, checked
@@ -193,11 +201,13 @@ def build_map(
     before, after = _embed(model, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
     sides = []
+    first, of = each_once(points.texts, points.conditions)
+    once = points.take(first)
+    groups = once.conditions if points.within else None
     for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
         step = part(progress, 0.8 + 0.08 * turn, 0.88 + 0.08 * turn)
-        groups = points.conditions if points.crossed else None
-        near = nearest(vectors, NEIGHBORS, groups=groups, progress=part(step, 0, 0.2))
-        values = value_agreement(vectors, points.conditions, points.values) if points.values else ()
+        near = nearest(vectors[first], NEIGHBORS, groups=groups, progress=part(step, 0, 0.2)).with_copies(first, of)
+        values = value_agreement(vectors[first], once.conditions, once.values) if once.values else ()
         topics = name_clusters(layout, points.texts)
         found = measure_space(vectors, points, clusters=clusters, progress=part(step, 0.2, 1)) if measures else None
         sides.append(Side(layout, near, values, topics, found))
@@ -233,6 +243,7 @@ def measure_space(
         progress: Called with (done, total); may raise to stop.
     """
     unit, problems = unit_rows(vectors), {}
+    first, _ = each_once(points.texts, points.conditions)
 
     def attempt(name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401
         try:
@@ -248,7 +259,7 @@ def measure_space(
         impurity=clustered.to_dict() if clustered else None,
         isotropy=asdict(spread) if spread else None,
         silhouette=attempt("silhouette", lambda: silhouette(unit, points.conditions)),
-        values=_value_impurity(unit, points, part(progress, 0.7, 1)) if points.values else (),
+        values=_value_impurity(unit[first], points.take(first), part(progress, 0.7, 1)) if points.values else (),
         problems=problems,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condviz.analysis.geometry import unit_rows
+from condviz.data.texts import fold
 from condviz.errors import ConfigError
 from condviz.evaluation.verdicts import Verdict, judge_drawn
 from condviz.types import Progress
@@ -32,6 +33,11 @@ class Neighbors:
     cosines: np.ndarray
     """(n, k) float32 in [-1, 1]; NaN where the index is -1."""
 
+    def with_copies(self, first: np.ndarray, of: np.ndarray) -> Neighbors:
+        """Return the neighbours of all n points, if these are those of the points `first` (see `each_once`)."""
+        found = np.where(self.indices >= 0, first[self.indices], -1)
+        return Neighbors(found[of].astype(np.int32), self.cosines[of])
+
 
 @dataclass(frozen=True)
 class ValueAgreement:
@@ -46,6 +52,22 @@ class ValueAgreement:
     """Share of the nearest neighbours (`NEAREST`, same condition) with the same value, in [0, 1]."""
     chance: float
     """What random neighbours give."""
+
+
+def each_once(texts: Sequence[str], conditions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Find copies, which are no neighbours: equal texts, but for case and blanks, under one condition.
+
+    Args:
+        texts, conditions: n each.
+
+    Returns:
+        (m,) the first point of each different one, and (n,) for every point the place of its first one among these.
+    """
+    places: dict[tuple[str, str], int] = {}
+    of = np.array(
+        [places.setdefault((where, fold(text)), len(places)) for text, where in zip(texts, conditions, strict=True)]
+    )
+    return np.unique(of, return_index=True)[1], of
 
 
 def nearest(
@@ -131,30 +153,35 @@ def value_agreement(
 
 
 def judge_values(
-    before: Neighbors, after: Neighbors, conditions: Sequence[str], values: Sequence[str]
+    before: Neighbors, after: Neighbors, conditions: Sequence[str], values: Sequence[str], texts: Sequence[str]
 ) -> tuple[Verdict, Verdict]:
     """Judge whether sentences with the same value are neighbours, against shuffled values.
 
     Args:
-        before, after: Nearest others within each condition, without and with it.
+        before, after: Nearest others within each condition, without and with it; no copies (`each_once`).
         conditions: (n,) condition of each point.
         values: (n,) value of each, "" where unknown.
+        texts: (n,) sentence of each; of copies the first counts.
 
     Returns:
         Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen, and how far it is
-        above chance after conditioning.
+        above chance after conditioning. Both rest on the number of different sentences, as a sentence under several
+        conditions is no further evidence.
     """
     _, places = np.unique(np.asarray(conditions, dtype=object).astype(str), return_inverse=True)
     codes = np.unique(np.asarray(values, dtype=object).astype(str), return_inverse=True)[1]
-    known = np.array([bool(value) for value in values])
+    known = np.array([bool(value) for value in values]) & np.isin(
+        np.arange(len(values)), each_once(texts, conditions)[0]
+    )
     sides = []
     for side in (before, after):
         indices = side.indices[:, :NEAREST]
         usable = (indices >= 0) & known[:, None] & known[indices]
         sides.append((indices, usable, np.maximum(usable.sum(axis=1), 1)))
     points = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
-    if len(points) < FEWEST:
-        few = Verdict("few", np.nan, None, None, len(points))
+    number = len({fold(texts[point]) for point in points})
+    if number < FEWEST:
+        few = Verdict("few", np.nan, None, None, number)
         return few, few
 
     def shares(labels: np.ndarray) -> list[np.ndarray]:
@@ -172,10 +199,10 @@ def judge_values(
             shuffled[:, rows] = draw.permuted(shuffled[:, rows], axis=1)
         drawn.append(np.stack([share.mean(axis=1) for share in shares(shuffled)], axis=1))
     drawn = np.concatenate(drawn)
-    rise, error = own[1] - own[0], 1 / np.sqrt(len(points))
+    rise, error = own[1] - own[0], 1 / np.sqrt(number)
     return (
-        judge_drawn(float(rise.mean()), drawn[:, 1] - drawn[:, 0], len(points), error=float(rise.std()) * error),
-        judge_drawn(float(own[1].mean()), drawn[:, 1], len(points), error=float(own[1].std()) * error),
+        judge_drawn(float(rise.mean()), drawn[:, 1] - drawn[:, 0], number, error=float(rise.std()) * error),
+        judge_drawn(float(own[1].mean()), drawn[:, 1], number, error=float(own[1].std()) * error),
     )
 
 

@@ -15,7 +15,7 @@ from condviz.data.scenes import Family, group_of, load_aspects, load_families
 from condviz.data.tables import Table, read_table
 from condviz.data.tables.report import is_missing
 from condviz.data.tables.table import list_names
-from condviz.data.texts import check_conditions, check_sentence
+from condviz.data.texts import check_conditions, check_sentence, fold
 from condviz.errors import ConfigError, DataError, suggest
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class MapPoints:
         conditions: n conditions, one each.
         columns: Other columns of the table: name -> n cells as text, "" where missing.
         value: The column that holds the value of each sentence under its condition, or "".
-        crossed: True if every text stands under every condition; then a point's own text is no neighbour of it.
+        crossed: True if every text stands under every condition.
         notes: What the reader should know, for instance which rows were left out.
     """
 
@@ -56,7 +56,7 @@ class MapPoints:
         number = len(self.texts)
         if len(self.conditions) != number or any(len(cells) != number for cells in self.columns.values()):
             raise DataError("Every point needs one text, one condition and one cell per column.")
-        different = len(set(self.texts))
+        different = len(set(map(fold, self.texts)))
         if different < FEWEST:
             found = "one sentence" if different == 1 else f"{different} different sentences"
             raise DataError(f"A map needs at least {FEWEST} different sentences, got {found}. Add some.")
@@ -70,6 +70,21 @@ class MapPoints:
     def values(self) -> tuple[str, ...]:
         """The value of each point, "" where unknown; empty if the table has none."""
         return self.columns.get(self.value, ())
+
+    @property
+    def within(self) -> bool:
+        """Whether a text stands under several conditions: neighbours then share the condition, or it were its own."""
+        texts = list(map(fold, self.texts))
+        return len(set(texts)) < len(set(zip(self.conditions, texts, strict=True)))
+
+    def take(self, rows: Iterable[int]) -> MapPoints:
+        """Return some of the points, by their positions."""
+        rows = list(rows)
+        texts, conditions, *columns = (
+            tuple(cells[row] for row in rows) for cells in (self.texts, self.conditions, *self.columns.values())
+        )
+        named = dict(zip(self.columns, columns, strict=True))
+        return replace(self, texts=texts, conditions=conditions, columns=named)
 
 
 def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:

@@ -166,3 +166,24 @@ def test_value_agreement_knows_values_that_lie_together() -> None:
     (mixed,) = value_agreement(generator.standard_normal((30, 6)), conditions, values)
     assert mixed.agreement < 0.8
     assert value_agreement(together, conditions, [""] * 30) == ()
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_copies_of_a_text_are_no_neighbours_and_count_once(hyper_cl: ConditionalScorer, crossed: bool) -> None:
+    """Four texts, three times each, under two conditions: from a table with a column of conditions, or without."""
+    texts, values = [*SENTENCES, *map(str.upper, SENTENCES), *SENTENCES], [*"xyxy"] * 3
+    if crossed:
+        given, asked = pd.DataFrame({"text": texts, "value": values}), CONDITIONS[:2]
+    else:
+        rows = {"text": texts * 2, "condition": np.repeat(CONDITIONS[:2], 12), "value": values * 2}
+        given, asked = pd.DataFrame(rows), None
+    made = build_map(hyper_cl, given, asked, method="pca")
+    assert len(made.points.texts) == 24
+    for side in (made.before, made.after):
+        assert [row.num_points for row in side.values] == [4, 4]
+        assert (side.neighbors.indices[:, 3:] == -1).all(), "three others"
+        for point, near in enumerate(side.neighbors.indices[:, :3]):
+            found = {made.points.texts[other].casefold() for other in near}
+            assert len(found) == 3
+            assert made.points.texts[point].casefold() not in found
+    assert all(row["chance"] > 0 for row in made.after.measures.values)

@@ -10,7 +10,7 @@ import pytest
 
 from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
-from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
+from condviz.analysis.neighbors import each_once, judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.plots.maps import (
     LARGE_PICTURE,
@@ -37,9 +37,11 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
     points = MapPoints(
         tuple(texts or [f"Sentence {i}." for i in range(number)]), tuple(conditions), {"value": tuple(values)}, "value"
     )
+    first, of = each_once(points.texts, conditions)
+    groups = points.take(first).conditions if points.within else None
     sides = [
-        Side(v[:, :2].astype(np.float32), nearest(v, 5), value_agreement(v, conditions, values),
-             (Topic(("<b>two", "dogs"), 0.0, 0.0, 5),))
+        Side(v[:, :2].astype(np.float32), nearest(v[first], 5, groups=groups).with_copies(first, of),
+             value_agreement(v, conditions, values), (Topic(("<b>two", "dogs"), 0.0, 0.0, 5),))
         for v in (before, after)
     ]  # fmt: skip
     model = {"name": "toy", "title": "Toy", "revision": "0", "trained": True, "method": "toy"}
@@ -72,11 +74,20 @@ def test_the_headline_of_random_values_claims_nothing() -> None:
     rng = np.random.default_rng(0)
     conditions = ["a"] * 20 + ["b"] * 20
     sides = [nearest(rng.standard_normal((40, 6)), 5, groups=conditions) for _ in range(2)]
-    claims = [judge_values(*sides, conditions, rng.choice([*"xyz"], 40).tolist()) for _ in range(1_000)]
+    texts = [f"Sentence {i}." for i in range(40)]
+    claims = [judge_values(*sides, conditions, rng.choice([*"xyz"], 40).tolist(), texts) for _ in range(1_000)]
     assert np.mean([[one.sure for one in both] for both in claims], axis=0).max() <= 0.05
     small = make_map(["a"] * 6, [*"xyxyxy"])
     assert "too few" in headline(small)
     assert "%" not in headline(small)
+
+
+def test_the_headline_counts_different_sentences() -> None:
+    """A sentence that stands several times, or under several conditions, is one."""
+    texts = [f"Sentence {i % 12}." for i in range(48)]
+    assert "12 sentences)" in headline(make_map(["a"] * 24 + ["b"] * 24, [*"xy" * 24], texts))
+    few = make_map(["a"] * 20, [*"xy" * 10], texts[:8] * 2 + texts[:4])
+    assert headline(few).startswith("8 sentences have a known value: too few")
 
 
 def test_without_values_the_headline_is_about_the_nearest_sentence() -> None:

@@ -279,8 +279,8 @@ def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | No
     """
     if marked is not None:
         lists = [_neighbors(result, side, marked) for side in ("before", "after")]
-        item, crossed = _item(result, marked), result.points.crossed
-        return render("map/neighbors.html", marked=item, lists=lists, chosen=chosen is not None, crossed=crossed)
+        item, within = _item(result, marked), result.points.within
+        return render("map/neighbors.html", marked=item, lists=lists, chosen=chosen is not None, within=within)
     rows = [_item(result, index) for index in (chosen or ())[:MAX_LISTED]]
     count, total = None if chosen is None else len(chosen), len(result.points.texts)
     return render("map/chosen.html", rows=rows, count=count, total=total, why=why)
