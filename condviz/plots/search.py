@@ -36,22 +36,23 @@ def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> M
 
 
 def headline(results: Sequence[Hits]) -> Markup:
-    """Render what the conditions change as one sentence."""
-    asked = [result for result in results if result.condition] or list(results[:1])
-    first = next((result for result in asked if result.matches and not result.untold), asked[0])
-    best = next((hit for hit in first.hits if hit.good), None)
-    others = (result for result in results if result is not first and result.matches and not result.untold)
-    other = next(others, None)
-    shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if other else 0
+    """Render what the conditions change, and under which of them nothing matches."""
+    told = [result for result in results if not result.untold]
+    matched = [result for result in told if result.matches]
+    first, other = [*matched, None, None][:2]
+    best = next((hit for hit in first.hits if hit.good), None) if first else None
+    shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if first and other else 0
     return render(
         "search/headline.html",
-        first=first,
+        first=first or results[0],
         best=best,
         text=_shorten(best.text) if best else "",
         other=other,
         shared=shared,
-        matched=bool(first.matches) and not first.untold,
-        foreign=not looks_english(first.query),
+        told=told,
+        missed=[result.condition for result in told if result.condition and not result.matches],
+        untold=[result.condition for result in results if result.untold],
+        foreign=not looks_english(results[0].query),
     )
 
 

@@ -219,10 +219,21 @@ def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTa
 
 
 def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
-    [found, _] = last(tab.search(*FORM, None))[tab.shown].results
-    hits = tuple(replace(hit, good=False) for hit in found.hits)
-    assert "None is close" in plots.headline([replace(found, hits=hits)])
-    assert "None is close" not in plots.headline([replace(found, hits=(replace(hits[0], good=True),))])
+    found, other = last(tab.search(*FORM, None))[tab.shown].results
+    far, *near = (replace(found, applies=1.0, hits=(replace(found.hits[0], good=good),)) for good in (False, True))
+    other = replace(other, applies=1.0, hits=tuple(replace(hit, good=False) for hit in other.hits))
+    assert "None is close" in plots.headline([far])
+    assert "None is close" not in plots.headline(near)
+    both = plots.headline([far, other])
+    assert both.count("None is close") == 1
+    assert f"{found.condition}</em> or <em>{other.condition}" in both
+    one = plots.headline([*near, other])
+    assert f"Under <em>{found.condition}" in one
+    assert f"None is close under <em>{other.condition}" in one
+    silent = plots.headline([*near, replace(other, applies=0.0)])
+    assert f"may not say <em>{other.condition}" in silent
+    assert "None is close" not in silent
+    assert plots.columns([far, other]).count("no match") == 1 + len(other.hits), "not by colour alone"
 
 
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
