@@ -35,10 +35,12 @@ BLOCK = 2**24
 FAR = 2.5
 """Logits added for a sentence unlike all that were trained on: there, little but nonsense is still marked."""
 JUDGED = frozenset({
-    "attitude", "formal", "formality", "genre", "language", "mood", "negative", "opinion", "positive", "rating",
-    "sentiment", "severity", "tone", "topic", "urgency",
+    "attitude", "comfort", "decision", "experience", "formal", "formality", "genre", "language", "loser", "lost",
+    "mood", "negative", "opinion", "outcome", "positive", "quality", "rating", "result", "sentiment", "service",
+    "severity", "tone", "topic", "urgency", "verdict", "winner", "won",
 })  # fmt: skip
-"""Conditions with these words ask for a reader's judgement, which no single word tells and every text allows."""
+"""Conditions with these words ask for a reader's judgement, which no single word tells and every text allows, or for
+what a reader concludes: a rude waiter is the service, a dismissed claim says who won."""
 
 
 class AppliesHead(nn.Module):
