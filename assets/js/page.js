@@ -112,23 +112,34 @@
     const query = params();
     // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.
     for (const { dataset } of $$("[data-own]")) for (const [key, value] of new URLSearchParams(dataset.own)) query.set(key, value);
-    try { sessionStorage.setItem("condviz-left", JSON.stringify({ ...left(), [view()]: `${query}` })); } catch { /* private mode */ }
+    const pages = { ...left(), [view()]: `${query}` };
+    if (view() === "words") pages.taken = `${ofCompare()}`;
+    try { sessionStorage.setItem("condviz-left", JSON.stringify(pages)); } catch { /* private mode */ }
+  };
+  /** Return the texts that Compare was left with; none where it showed its own example. */
+  const ofCompare = () => {
+    const texts = new URLSearchParams([...new URLSearchParams(left().compare)].filter(([key]) => ["s1", "s2", "c"].includes(key)));
+    return texts.has("s1") ? texts : new URLSearchParams();
   };
   const lead = () => {
-    const theme = params().get("__theme");
+    const [theme, carried] = [params().get("__theme"), ofCompare()];
     for (const link of $$("[data-to]")) {
-      const query = new URLSearchParams(link.hasAttribute("aria-current") ? "" : left()[link.dataset.to]);
+      const anew = link.dataset.to === "words" && carried.size && `${carried}` !== left().taken;  // Words has not had them
+      const query = new URLSearchParams(link.hasAttribute("aria-current") ? "" : anew ? carried : left()[link.dataset.to]);
       query.delete("__theme");
       if (theme) query.set("__theme", theme);
       link.href = link.getAttribute("href").split("?")[0] + (query.size ? `?${query}` : "");
     }
     for (const link of $$("[data-carried]")) {
-      const texts = new URLSearchParams([...new URLSearchParams(left().compare)].filter(([key]) => ["s1", "s2", "c"].includes(key)));
-      link.hidden = !texts.has("s1");
-      link.href = `${view()}?${texts}`;
+      const texts = [...carried].filter(([key]) => key !== "s2" || view() === "words");
+      link.hidden = !carried.size;
+      link.href = `${view()}?${new URLSearchParams(texts)}`;
     }
   };
   window.addEventListener("pagehide", leave);
+  document.addEventListener("click", (event) => {  // a link takes along what the page shows by now
+    if (event.target.closest?.("[data-to]")) { leave(); lead(); }
+  }, true);
   // The server forgets a page that was left: one that a browser kept would only look alive.
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 

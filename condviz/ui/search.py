@@ -128,7 +128,9 @@ class SearchTab:
                 self.result = html(view, elem_id="cv-search-result")
                 script = "condviz.examples(element, (data) => trigger('example', data));"
                 chips = [(number, query) for number, (query, _) in enumerate(TRIES)]
-                self.tries = html(tries(chips), elem_id="cv-search-tries", script=script)
+                self.tries = html(
+                    tries(chips, carried="Your first sentence from Compare"), elem_id="cv-search-tries", script=script
+                )
         self.shown = gr.State(stored)
         self._sections()
         self._connect()
@@ -198,7 +200,7 @@ class SearchTab:
         triggers = [self.run.click, self.model.input, self.corpus.input, contains.submit, where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
-        self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
+        self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
         self.page.on_models(self.model, self._choices)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
@@ -241,7 +243,8 @@ class SearchTab:
         model = named if named in {name for _, name in self._choices()} else self.default
         conditions = joined(values.get("c", [])[:MAX_CONDITIONS])
         k = number(values, "k", HITS, low=1, high=MOST_HITS)
-        form = first(values, "q"), conditions, corpus, model, *self.filters.read(values).values(), k
+        query = first(values, "q") or first(values, "s1")  # of a pair from Compare
+        form = query, conditions, corpus, model, *self.filters.read(values).values(), k
         yield from self._fill(form, shown)
 
     def _fill(self, form: tuple, shown: Searches | None) -> Iterator[dict]:

@@ -90,7 +90,7 @@ def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-def test_the_texts_of_compare_can_be_taken_over(open_page: Callable[..., Page]) -> None:
+def test_the_texts_of_compare_are_taken_over(open_page: Callable[..., Page]) -> None:
     page = open_page("words")
     expect(page.get_by_test_id("words-headline")).to_contain_text("“tennis”")  # an example that the router gets right
     assert "s1=" not in page.url
@@ -100,6 +100,16 @@ def test_the_texts_of_compare_can_be_taken_over(open_page: Callable[..., Page]) 
     page.goto(page.url + "?s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm", wait_until="commit")
     expect(page.get_by_test_id("headline")).to_be_visible()
     follow_link(page, "Words")
+    expect(page).to_have_url(re.compile("/words.s1=A.man.surfs.*s2=A.woman.skis"))
+    expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
+    page.goto(page.url.split("?")[0] + "?s1=Snow+fell.&c=the+weather", wait_until="commit")
+    expect(page.locator(WORDS)).to_contain_text("Snow")
+    follow_link(page, "Compare")
+    follow_link(page, "Words")  # these have been here already
+    expect(page.locator("#cv-words-sentence textarea")).to_have_value("Snow fell.")
     carried.click()
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
-    expect(page).to_have_url(re.compile("/words.s1=A.man.surfs.*s2=A.woman.skis"))
+    follow_link(page, "Search")
+    page.get_by_role("link", name="Your first sentence from Compare").click()
+    expect(page.locator("#cv-search-query textarea")).to_have_value("A man surfs.")
+    expect(page.locator("#cv-search-conditions textarea")).to_have_value("the sport")
