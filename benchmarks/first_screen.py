@@ -24,6 +24,7 @@ from condviz.data.kg_formats import EVERYDAY
 from condviz.evaluation.scoreboard import best_encoder
 from condviz.models import registry
 from condviz.paths import ASSETS
+from condviz.plots.errors import residuals
 from condviz.plots.maps import colouring, plot_side
 from condviz.plots.svg import to_svg
 from condviz.types import Result
@@ -36,6 +37,9 @@ from condviz.ui.map import view as maps
 from condviz.ui.map.view import Form, Shown
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
+
+FEW = 500
+"""Points of a picture that stands until plotly has started."""
 
 
 def main() -> None:
@@ -70,7 +74,8 @@ def errors_screen(model: str) -> dict[str, str]:
     """Render what Errors shows first, by the stored scores of a model."""
     study = stored_study(model)
     found, choice = analyse(study, resamples=resamples_for(study)), Choice(first=model)
-    return {**errors.parts(found, choice), "figure": errors.figure(found, choice)}
+    still = residuals(found, study.first, FEW)
+    return {**errors.parts(found, choice), "figure": errors.figure(found, choice), "still": still}
 
 
 def map_screen(result: EmbeddingMap) -> dict[str, Any]:

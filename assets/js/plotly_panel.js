@@ -5,6 +5,7 @@
   const SVG_LIMIT = 5000; // more is not fluid without WebGL
   const SHARP_LIMIT = 1500; // up to here SVG is fluid everywhere, and sharper
   const ANIMATION_MS = 1100;
+  const REST_MS = 1000;
   const COARSE = matchMedia("(pointer: coarse)").matches;
   const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -20,6 +21,12 @@
     });
     return library;
   };
+
+  /** Resolve once the page has come to rest, or somebody turns to the figure: until plotly has started, nothing answers. */
+  const rest = (element) => new Promise((resolve) => {
+    for (const turn of ["pointerenter", "focusin"]) element.addEventListener(turn, resolve, { once: true });
+    setTimeout(() => (window.requestIdleCallback ?? setTimeout)(resolve), REST_MS);
+  });
 
   // ---- groups of linked views ----------------------------------------------------------------------------------------
   const groups = new Map();
@@ -66,10 +73,11 @@
       });
       this.plot.style.height = `${this.settings.height}px`;
       this.tools();
-      const anew = new MutationObserver(() => this.draw());
+      const anew = new MutationObserver(() => this.drawn && this.draw());
       for (const part of [document.body, document.documentElement]) anew.observe(part, { attributes: true, attributeFilter: ["class"] });
       new ResizeObserver(() => this.drawn && element.offsetWidth && window.Plotly.Plots.resize(this.plot)).observe(this.plot);
       this.message();
+      if (this.still) this.rest = rest(element);
       this.draw();
     }
 
@@ -77,6 +85,7 @@
     async draw() {
       if (!this.props.figure) return;
       this.root.dataset.ready = "false";
+      await this.rest;
       if (!this.drawn && !this.still) this.say("Drawing …", "info");
       let plotly;
       try {

@@ -282,7 +282,8 @@ def _title(name: str, method: Method) -> str:
     plain = name.removesuffix(ZERO_SHOT_SUFFIX)
     if plain in TITLES or plain == method.name:
         return TITLES.get(plain, method.title)
-    return f"{method.title}: {name}"  # several models of one method have to be told apart
+    rest = name.removeprefix(f"{method.name}-")  # several models of one method have to be told apart
+    return f"{method.title}: {name}" if rest == name else f"{method.title}, {rest}"
 
 
 def _split_built(name: str) -> tuple[str, str] | None:

@@ -158,7 +158,7 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
         noted=len(noted),
         worst=min(WORST, len(others)),
         pictures=[
-            (judged.model, _residuals(result, judged), _curve(judged, curve), len(curve))
+            (judged.model, residuals(result, judged), _curve(judged, curve), len(curve))
             for judged, curve in zip(result.study.judged, result.curves, strict=True)
             if curve
         ],
@@ -247,10 +247,10 @@ def _row(result: ErrorStudy, row: int, remark: Remark | None) -> dict[str, Any]:
     return {"number": number, "pair": pair, "label": label, "cells": cells, "remark": remark or Remark()}
 
 
-def _residuals(result: ErrorStudy, judged: Judged) -> Markup:
-    """Draw the error of the rows of the slice by their score."""
+def residuals(result: ErrorStudy, judged: Judged, most: int = MAX_POINTS) -> Markup:
+    """Draw the error of the rows of the slice by their score, as SVG; more than `most` are thinned out."""
     rows = np.flatnonzero(result.mask & np.isfinite(judged.error))
-    step = max(1, int(np.ceil(len(rows) / MAX_POINTS)))
+    step = max(1, int(np.ceil(len(rows) / most)))
     shown = rows[np.argsort(judged.scores[rows], kind="stable")][::step]
     note = f"every {step}th of {len(rows):,} rows" if step > 1 else f"{len(rows):,} rows"
     x, y = _score_axis(judged.scores[rows], f"score ({note})"), Axis(-4, 4, HEIGHT - BOTTOM, EDGE, "error")

@@ -194,7 +194,8 @@ def _use(kind: Kind, asked: Reading, table: Table) -> Table:
 class Import:
     """The assistant below an upload: what was read and why, fields for all decisions, rows left out for download.
 
-    Views read `reading`, a state with a `Reading`, or None while there is no file.
+    Views read `reading`, a state with a `Reading`, or None while there is no file. With an `action`, a button, `told`
+    is laid out beside it.
     """
 
     def __init__(
@@ -203,6 +204,9 @@ class Import:
         self.kind, self.told, self.upload, self.folds = kind, told, upload, bool(action)
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
+            if action:
+                told.render()
+            self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
             self.view = html("", elem_id=f"{prefix}-import-view")
             with gr.Row(elem_classes="cv-import-row"):
                 self.pickers = {
@@ -219,7 +223,6 @@ class Import:
                     label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
                 )
             self.header, self.separator, self.encoding, self.left_out = form_fields(prefix)
-            self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
         self._connect()
 
     def _connect(self) -> None:

@@ -46,7 +46,7 @@ def tab(desk: Desk) -> ErrorsTab:
 
 def uploaded(tab: ErrorsTab, folder: Path) -> Choice:
     path = write(folder / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    return last(tab.read_upload(source_of(path).reading, "minilm", ""))[tab.choice]
+    return last(tab.read_upload(source_of(path).reading, "minilm", "", None))[tab.choice]
 
 
 def pressed(tab: ErrorsTab, choice: Choice, filter_: str) -> Choice:
@@ -66,7 +66,7 @@ def test_a_further_filter_narrows_the_slice_and_no_filter_is_cut(tab: ErrorsTab,
 
 def test_rows_that_trained_the_model_are_left_out_when_asked(tab: ErrorsTab, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    choice = last(tab.read_upload(source_of(path).reading, "minilm", ""))[tab.choice]
+    choice = last(tab.read_upload(source_of(path).reading, "minilm", "", None))[tab.choice]
     left_out = last(tab.find("upload", "m", "", "", True, choice.source, choice))[tab.choice]
     assert left_out.exclude_seen
     assert read_link(left_out.link)[1]["ex"] == ["True"]
@@ -78,7 +78,7 @@ def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, t
     assert uploaded(tab, tmp_path).names == ("m",)
     other = write(tmp_path / "other.csv", "sentence1,sentence2,condition,label,number")
     tab.desk.keep(tab.desk.dataset(source_of(other)), "minilm", np.arange(40.0))
-    assert last(tab.read_upload(source_of(other).reading, "m", "minilm"))[tab.choice].names == ("minilm",)
+    assert last(tab.read_upload(source_of(other).reading, "m", "minilm", None))[tab.choice].names == ("minilm",)
 
 
 def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
@@ -130,9 +130,15 @@ def test_a_column_of_ratings_is_taken_for_the_label(desk: Desk, tmp_path: Path) 
 
 
 def test_a_table_in_doubt_is_looked_at_first(tab: ErrorsTab, tmp_path: Path) -> None:
-    reading = source_of(write(tmp_path / "t.csv", "one,two,asked,points,score_m")).reading
-    assert tab.choice not in last(tab.read_upload(reading, "minilm", ""))
-    assert last(tab.use_upload(reading, "minilm", ""))[tab.choice].names == ("m",)
+    reading = source_of(write(tmp_path / "doubt.csv", "one,two,asked,points,score_m")).reading
+    shown = uploaded(tab, tmp_path)
+    looked = last(tab.read_upload(reading, "minilm", "", shown))
+    assert tab.choice not in looked
+    assert "cv-dimmed" in looked[tab.result], "the findings before are of other rows"
+    assert "Use this table" in looked[tab.own.told], "beside its button"
+    step, *_ = tab.use_upload(reading, "minilm", "", shown)
+    assert step[tab.own.told] == ""
+    assert last(tab.use_upload(reading, "minilm", "", shown))[tab.choice].names == ("m",)
 
 
 def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_what_errors_shows_first_is_that_of_the_stored_scores() -> None:
     """Else: python -m benchmarks.first_screen."""
     content = read_asset("errors_screen.json")
     shown = errors_screen(content["model"])
-    for name in ("result", "views", "slices", "row"):
+    for name in ("result", "views", "slices", "row", "still"):
         assert content[name] == str(shown[name])
     drawn, stored = (json.loads(one["figure"])["data"] for one in (shown, content))
     assert [one["ids"] for one in drawn] == [one["ids"] for one in stored]

@@ -53,8 +53,10 @@ class ErrorsTab:
                 )
             with gr.Column(elem_id="cv-err-middle"):
                 self.views = html(screen.get("views", ""), elem_id="cv-err-views", script=presses("view"))
-                drawn = {"figure": screen.get("figure"), "tool": "select", "height": 380}
+                # The figure follows: with its texts it is half a megabyte, which the page would wait for.
+                drawn = {"still": screen.get("still", ""), "tool": "select", "height": 380}
                 self.plot = plotly_panel(elem_id="cv-err-plot", label="Error of each row", **drawn)
+                self.first_figure = screen.get("figure")
             with gr.Column(elem_id="cv-err-reading"):
                 script = "condviz.errorRow(element, watch, (data) => trigger('turn', data));"
                 read = screen.get("row") or render("errors/nothing.html")
@@ -74,7 +76,8 @@ class ErrorsTab:
             self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
             files = {"file_types": FILE_TYPES, "elem_id": "cv-err-upload"}
             self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
-        self.own = Import(self.upload, RATED, "cv-err", self.notice, "Use this table")
+        told = html("", elem_id="cv-err-own-notice", render=False)  # beside its button
+        self.own = Import(self.upload, RATED, "cv-err", told, "Use this table")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
@@ -104,7 +107,7 @@ class ErrorsTab:
             self.second.input,
             self.exclude.input,
         ]
-        read, picked = [self.own.reading, *models], [self.own.box, self.uploaded, *filled]
+        read, picked = [self.own.reading, *models, self.choice], [self.own.box, self.own.told, self.uploaded, *filled]
         linked = [*filled, self.uploaded, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
@@ -159,11 +162,7 @@ class ErrorsTab:
         return [name for name in names if name in self.pool.names]
 
     def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
-        picture = ""
-        with suppress(CondvizError):
-            picture = view.result(self.desk.found(shown), shown) if shown else ""
-        before = {self.result: dimmed(picture)} if shown else {}
-        yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **before}
+        yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **self._dimmed(shown)}
         try:
             yield from self._score(choice, asked=asked)
         except Exception:
@@ -171,6 +170,12 @@ class ErrorsTab:
             old = "The previous findings; the new ones could not be computed." if shown else ""
             yield {self.plot: panel_update(message=old, tone="old")}
             raise
+
+    def _dimmed(self, shown: Choice | None) -> dict:
+        picture = ""
+        with suppress(CondvizError):
+            picture = view.result(self.desk.found(shown), shown) if shown else ""
+        return {self.result: dimmed(picture)} if shown else {}
 
     def _score(self, choice: Choice, *, asked: bool) -> Iterator[dict]:
         dataset = self.desk.dataset(choice.source)
@@ -212,9 +217,11 @@ class ErrorsTab:
             yield {self.figures: view.figures(found, waiting=False)}
 
     def draw(self, choice: Choice | None) -> dict:
-        """Draw once more: the figure came before there was a place for it."""
-        stored = choice in (None, Choice(first=self.pool.default))  # the page was sent with its figure
-        drawn = {} if stored else self._figure(self.desk.found(choice), choice)
+        """Draw the figure now that there is a place for it: what came before is lost."""
+        if choice in (None, Choice(first=self.pool.default)):
+            drawn = {self.plot: panel_update(figure=self.first_figure)} if choice else {}
+        else:
+            drawn = self._figure(self.desk.found(choice), choice)
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
@@ -278,26 +285,27 @@ class ErrorsTab:
         return {self.row: view.row(self.desk.found(choice), choice), **self._picked(choice), **marked, **near}
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
-    def read_upload(self, reading: Reading | None, model: str, second: str) -> Iterator[dict]:
-        """Use a table at once where nothing is in doubt; else its visitor looks at it first."""
-        if reading is not None and reading.new and reading.sure:
-            yield from self.use_upload(reading, model, second)
-        elif reading is not None and not reading.problem:
-            yield {self.notice: notice("", "Check how the table is read, then press Use this table.", tone="info")}
-        else:
+    def read_upload(self, reading: Reading | None, model: str, second: str, choice: Choice | None) -> Iterator[dict]:
+        """Use a table at once where nothing is in doubt; else its visitor looks at it first, and the old is dimmed."""
+        if reading is None:
             yield {self.notice: gr.skip()}
+        elif reading.new and reading.sure:
+            yield from self.use_upload(reading, model, second, choice)
+        else:
+            look = notice("", "Check how the table is read, then press Use this table.", tone="info")
+            yield {self.own.told: gr.skip() if reading.problem else look, **self._dimmed(choice)}
 
-    def use_upload(self, reading: Reading | None, model: str, second: str) -> Iterator[dict]:
+    def use_upload(self, reading: Reading | None, model: str, second: str, choice: Choice | None) -> Iterator[dict]:
         """Find errors in the table as it is read now."""
         if reading is None:
             raise DataError("No table has been uploaded. Upload one first.")
-        yield {self.own.box: gr.update(open=False)}
+        yield {self.own.box: gr.update(open=False), self.own.told: ""}
         source = Source("upload", reading)
         first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
         source = replace(source, token=KEPT.add(reading, reading.path))
         menu = self._menu(source)
         yield menu
-        yield from self._find(Choice(source, first, second))
+        yield from self._find(Choice(source, first, second), shown=choice)
         # Of two updates that arrive together gradio may drop one: the menu would name other rows than those judged.
         yield {**menu, self.notice: gr.skip()}
 

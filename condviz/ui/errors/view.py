@@ -124,11 +124,12 @@ def row_view(study: Study, row: int, place: int, count: int) -> Markup:
     conditions = [line["condition"] for line in sorted(lines, key=lambda line: not line["current"])]
     models, shared = [judged.model for judged in study.judged], study.columns["shared"][row]
     texts = pair.sentence1, pair.sentence2
+    named = next((cells[row] for column, cells in dataset.extra.items() if column.casefold() == "id"), "")
     compare, words = (pair_link(tab, texts, conditions, models[0]) for tab in ("compare", "words"))
     return render(
         "errors/row.html", number=int(dataset.numbers[row]), row=row, place=place, count=count, lines=lines,
         sentences=[_marked(text, shared) for text in texts], shared=bool(shared), models=models, compare=compare,
-        words=words, tags=TAGS,
+        words=words, tags=TAGS, named=named,
     )  # fmt: skip
 
 
@@ -142,9 +143,10 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
 def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
-    single = [(row, study.study.dataset.pairs[row]) for row in study.rows[:SINGLE].tolist()] if not rows else []
+    dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows else SINGLE].tolist()
+    single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
     about = {"column": column, "named": pictures.plain_name(column), "models": study.models}
-    return render("errors/worst.html", groups=rows, rows=single, errors=study.study.first.error, **about)
+    return render("errors/worst.html", groups=rows, rows=single, **about)
 
 
 def effects(study: Study, found: Sequence[Effect]) -> Markup:
