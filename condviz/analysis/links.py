@@ -268,7 +268,8 @@ class LinkPredictor:
         """Return a question in words; `relation` in [0, 2N)."""
         inverse, number = divmod(relation, self.graph.num_relations)
         found = self._number(head)
-        name = plain_name(head).partition(":")[0] if found is None else self.graph.entities[found].name
+        unknown = f"“{plain_name(head).partition(':')[0]}”"  # whether it takes an article is not known either
+        name = unknown if found is None else self.graph.entities[found].name
         item = self.graph.relations[number]
         return phrase(name, item.id, item.text, inverse=bool(inverse))
 

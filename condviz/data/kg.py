@@ -309,7 +309,7 @@ def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str
     """Return a question in words, about heads if `inverse`; where the id has none, with what encoders read for it."""
     plain = text.replace("{", "{{").replace("}", "}}")
     form = _forms().get(relation, (f"“{{name}}”: {plain} what?", f"What: {plain} “{{name}}”?"))[inverse]
-    return form.format(name=name, the=_with_the(name), a=with_article(name))
+    return form.format(name=name.strip("“”"), the=_with_the(name), a=with_article(name))
 
 
 def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
@@ -393,8 +393,10 @@ def _with_the(name: str) -> str:
 
 
 def _is_bare(name: str) -> bool:
-    """Tell a name that takes no article: a proper one, one with a determiner, or a mass noun of the list."""
-    return name[:1].isupper() or name.lower().split(" ")[0] in DETERMINERS or name in _without_article()
+    """Tell a name that takes no article: a proper or quoted one, one with a determiner, or a mass noun of the list."""
+    return (
+        name[:1].isupper() or name[:1] == "“" or name.lower().split(" ")[0] in DETERMINERS or name in _without_article()
+    )
 
 
 def with_article(name: str) -> str:

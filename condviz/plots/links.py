@@ -44,7 +44,7 @@ def headline(profile: LinkProfile) -> Markup:
     return render(
         "links/headline.html",
         name=name,
-        subject=with_article(name),
+        subject=f"“{name}”" if first.guess else with_article(name),
         clauses=[text for text in map(_clause, sensible) if text],
         first=sensible[0] if sensible else first,
         unknown="" if first.told else first.question,

@@ -123,7 +123,7 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
 
     Returns:
         "verb"; "words", at most three; "against", those that pull the other way at least half as much; and "idle",
-        numbers of one sentence alone that are neither, because they hardly count.
+        numbers in which the sentences differ that are neither, because they hardly count.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
     known = ((word.text.lower(), float(effect)) for word, effect in effects if not is_quiet(word.text))
@@ -139,8 +139,11 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     words = strongest(max(0.01, 0.25 * largest), side=raises if clear else None)
     against = strongest(max(0.01, 0.5 * largest), side=not raises) if clear else []
     against = [word for word in against if word not in words]
-    numbers = {word.text.lower() for word in read.words1} ^ {word.text.lower() for word in read.words2}
-    numbers = sorted(word for word in numbers if any(map(str.isdigit, word)))
+    own = [
+        {word.text.lower() for word in words if any(map(str.isdigit, word.text))}
+        for words in (read.words1, read.words2)
+    ]
+    numbers = sorted(own[0] ^ own[1]) if all(own) else []
     verb = ("carried by" if raises else "set apart by") if clear else "decided by"
     idle = [word for word in numbers if word not in [*words, *against]]
     return {"verb": verb, "words": words, "against": against, "idle": idle[:3]}

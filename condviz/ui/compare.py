@@ -90,7 +90,7 @@ class CompareTab:
         with Section(self.page, "words", "Words: why this score?", self.explain, shown) as self.words:
             self.words_view = html("", elem_id="cv-words")
         with Section(self.page, "models", "Compare models", self.all_models, shown) as self.models:
-            self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
+            self.untrained = gr.Checkbox(False, label="Show further untrained models, too", container=False)
             self.models.ask(self.untrained)
             self.matrix = html("", elem_id="cv-matrix")
         title = "Find conditions: what do they share, and what not?"

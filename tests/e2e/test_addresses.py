@@ -54,11 +54,11 @@ def test_compare(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPARE + "&open=models.export")
     expect(page.locator("#cv-matrix table")).to_be_visible()
     page.get_by_label("most alike first").check()
-    page.get_by_label("Show untrained models, too").check()
+    page.get_by_label("Show further untrained models, too").check()
     expect(page).to_have_url(re.compile("untrained=1"))
     with newcomer(page, copied(page)) as other:
         expect(other.locator("#cv-matrix table")).to_be_visible()
-        expect(other.get_by_label("Show untrained models, too")).to_be_checked()
+        expect(other.get_by_label("Show further untrained models, too")).to_be_checked()
         expect(other.get_by_label("most alike first")).to_be_checked()
         expect(other.locator("#cv-export [data-copy=link]")).to_be_visible()
         shares(other, values(page.url))

@@ -90,6 +90,8 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     }  # fmt: skip
     read = replace(read, effects1=np.float32([0.001, 0.2]))
     assert similarity.decisive(read, 80.0)["idle"] == ["1,000"]
+    alone = replace(read, words2=second[1:], effects2=np.float32([0.1]))
+    assert not similarity.decisive(alone, 80.0)["idle"], "no number to compare it with"
 
 
 def test_both_sentences_stand_under_the_bars_with_their_words_marked(comparison: Comparison) -> None:
