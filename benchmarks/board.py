@@ -23,10 +23,10 @@ from condviz.evaluation.scoreboard import (
     PARTS,
     PLAIN,
     Board,
+    BoardSample,
     LinkScores,
     ModelScores,
     PartScores,
-    Sample,
     format_figure,
     format_number,
     link_rows,
@@ -88,7 +88,7 @@ def outdated(board: Board, model: str) -> list[str]:
     return [part for part in board.models[model].parts if board.find(model, part) is None]
 
 
-def add_scores(board: Board, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
+def add_scores(board: Board, name: str, scores: ModelScores, samples: Mapping[str, BoardSample]) -> Board:
     """Add what was measured; parts that were not measured stay if they belong to the same model and versions."""
     old = board.models.get(name)
     if old is not None and replace(old, parts={}) == replace(scores, parts={}):

@@ -25,7 +25,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows, check_resamples
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, GroupScores, ModelScores, Part, PartScores, Sample
+from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, BoardSample, GroupScores, ModelScores, Part, PartScores
 from condviz.methods.base import ConditionalScorer
 from condviz.types import Progress, columns
 from condviz.version import __version__
@@ -43,7 +43,7 @@ class Chosen:
 
     part: Part
     rows: tuple[RatedPair, ...]
-    sample: Sample
+    sample: BoardSample
 
 
 def choose(name: str, *, pairs: int = PAIRS, seed: int = 0) -> Chosen:
@@ -66,7 +66,7 @@ def choose(name: str, *, pairs: int = PAIRS, seed: int = 0) -> Chosen:
     rows = corpora.build(part.corpus, part.split, seed=seed)
     kept = rows if part.whole else keep_pairs(rows, pairs, seed=seed)
     counts = {"pairs": count_contrasts(kept), "available": count_contrasts(rows)}
-    sample = Sample(digest(kept), rows=len(kept), **counts, seed=seed)
+    sample = BoardSample(digest(kept), rows=len(kept), **counts, seed=seed)
     return Chosen(part, tuple(kept), sample)
 
 

@@ -18,7 +18,7 @@ from condviz.data.corpora import build
 from condviz.errors import DataError, require
 
 if TYPE_CHECKING:
-    from condviz.data.corpora import Survey
+    from condviz.data.corpora import CorpusSurvey
 
 
 RATINGS = (
@@ -54,7 +54,7 @@ def _list(options: argparse.Namespace) -> None:
     shared.show(options, text, json=lambda: [item.to_dict() for item in surveys])
 
 
-def _survey(item: Survey) -> str:
+def _survey(item: CorpusSurvey) -> str:
     files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
     lines = [f"licence    {item.corpus.licence}", f"source     {item.corpus.source}"]
     lines += [f"looked in  {item.folder}", f"files      {', '.join(files)}"]

@@ -36,7 +36,7 @@ CORPORA = {
 
 
 @dataclass(frozen=True)
-class Part:
+class CorpusPart:
     """One part of a corpus as it was found."""
 
     name: str
@@ -50,13 +50,13 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Survey:
+class CorpusSurvey:
     """What was found of a corpus: the folder looked into, file -> found, and its parts."""
 
     corpus: Corpus
     folder: Path
     files: dict[str, bool]
-    parts: tuple[Part, ...]
+    parts: tuple[CorpusPart, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -124,26 +124,28 @@ def conditions(name: str, part: str) -> frozenset[str]:
     return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
 
 
-def survey(name: str) -> Survey:
+def survey(name: str) -> CorpusSurvey:
     """Look for a corpus, read it, build its pairs and count; what cannot be read is reported, not raised."""
     corpus, parts = CORPORA[name], []
     for part in corpus.parts:
         count = None
         if corpus.locate is not None and not all(corpus.found().values()):
             advice = f"`condviz data build {name} --split {part} --out -` downloads it."
-            parts.append(Part(part, problem=f"{name} is neither in {corpus.place} nor in the hub's cache. {advice}"))
+            parts.append(
+                CorpusPart(part, problem=f"{name} is neither in {corpus.place} nor in the hub's cache. {advice}")
+            )
             continue
         try:
             material = _read(name, part)
             count = material.texts
             rows = material.rows(seed=0)
         except CondvizError as error:
-            parts.append(Part(part, rows=count, problem=str(error)))
+            parts.append(CorpusPart(part, rows=count, problem=str(error)))
             continue
         if count is None:
             count = len({text for row in rows for text in (row.sentence1, row.sentence2)})
-        parts.append(Part(part, count, count_contrasts(rows)))
-    return Survey(corpus, corpus.place, corpus.found(), tuple(parts))
+        parts.append(CorpusPart(part, count, count_contrasts(rows)))
+    return CorpusSurvey(corpus, corpus.place, corpus.found(), tuple(parts))
 
 
 def _read(name: str, part: str, password: Password | None = None) -> Material:

@@ -46,6 +46,10 @@ LABEL_RANGE = (1.0, 5.0)
 RATING_WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same": 5, "dissimilar": 1, "similar": 5,
                 "contradiction": 1, "neutral": 3, "entailment": 5, "low": 1, "medium": 3, "high": 5}  # fmt: skip
 """What people write for ratings from 1 (different) to 5 (same); only offered, never taken unasked."""
+SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+"""The usual ones; the first that fits is offered."""
+MOST_WORDS = 12
+"""Of a column whose words may be ratings."""
 HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 SAMPLED = 200
@@ -217,6 +221,24 @@ class Ratings:
             )
         if self.mapping:
             report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
+
+
+def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:
+    """Return a scale that the numbers of a column fit, None for 1 to 5; and its words with likely ratings."""
+    read = Ratings((HIDDEN_LABEL, LABEL_RANGE[1])).number  # -1 may be an end of the scale
+    values = [(cell.strip(), number) for cell in cells if (number := read(cell)) is not None]
+    numbers = [number for _, number in values if math.isfinite(number)]
+    words = dict.fromkeys(word for word, number in values if math.isnan(number))
+    words = words if len(words) <= MOST_WORDS else {}
+    if not numbers:
+        return None, {word: RATING_WORDS.get(fold_name(word)) for word in words}
+    low, high = min(numbers), max(numbers)
+    outside = sum(not LABEL_RANGE[0] <= number <= LABEL_RANGE[1] for number in numbers if number != HIDDEN_LABEL)
+    if outside < max(2, len(numbers) / 20) and not (outside and set(numbers) <= {0.0, 1.0}):  # slips
+        return None, words
+    usual = ((0.0, 1.0),) if set(numbers) <= {0.0, 1.0} else SCALES
+    fitting = (scale for scale in usual if scale[0] <= low and high <= scale[1])
+    return next(fitting, (low, high) if low < high else None), words
 
 
 def format_predictions(

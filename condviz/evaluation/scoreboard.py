@@ -79,7 +79,7 @@ PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (
 
 
 @dataclass(frozen=True)
-class Sample:
+class BoardSample:
     """Which rows of a part are scored."""
 
     digest: str
@@ -111,10 +111,10 @@ class PartScores:
     """What one model reaches on one part."""
 
     digest: str
-    """The rows, as in `Sample`."""
+    """The rows, as in `BoardSample`."""
     rows: int
     pairs: int
-    """As in `Sample`."""
+    """As in `BoardSample`."""
     resamples: int
     spearman: Metric
     pearson: Metric
@@ -150,7 +150,7 @@ class ModelScores:
 class Board:
     """All that is stored."""
 
-    samples: Mapping[str, Sample] = field(default_factory=dict)
+    samples: Mapping[str, BoardSample] = field(default_factory=dict)
     """Part -> the rows that count now."""
     models: Mapping[str, ModelScores] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy, Remark
-from condviz.analysis.errors.measures import HEADS, NO_ROW, GroupErrors, Report, show_figure, show_p
+from condviz.analysis.errors.measures import HEADS, NO_ROW, AgreementReport, GroupErrors, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged, Study, calibration_curve
 from condviz.evaluation.agreement import FIGURES
@@ -173,7 +173,7 @@ def figure_heads() -> list[Markup]:
     return [term(key, HEADS[name]) for name, key in _TERMS.items()]
 
 
-def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
+def figure_rows(label: str, report: AgreementReport) -> list[dict[str, Any]]:
     """Return lines of the table of figures: a line per model, then the difference of two."""
     rows: list[dict[str, Any]] = [
         {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,32 +14,30 @@ from typing_extensions import TypedDict
 
 from condviz.data.files import write_text
 from condviz.data.pairs import (
-    HIDDEN_LABEL,
     LABEL_COLUMN,
     LABEL_RANGE,
+    MOST_WORDS,
     PAIR_COLUMNS,
     POINT_ROLES,
-    RATING_WORDS,
     PairTable,
     check_texts,
     guess_columns,
     read_pairs,
+    suggest_ratings,
 )
 from condviz.data.tables import Table, read_table
 from condviz.data.tables.formats import SEPARATORS, fold_name
-from condviz.data.tables.report import Report, is_missing
+from condviz.data.tables.report import Report
 from condviz.errors import DataError, explain
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
 
 MAX_BYTES = 5 * 2**20
 FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
-SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
+SHOWN_ROWS, SHOWN_COLUMNS = 3, 12
 HEADERS = [("automatic", ""), ("header: names of columns", "names"), ("no header: a row like the others", "row")]
 IS_HEADER = {"names": True, "row": False}
 ENCODINGS = [("automatic", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
-SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
-"""The usual ones; the first that fits is offered."""
 
 
 @dataclass(frozen=True)
@@ -338,28 +335,6 @@ def offer(report: Report, upload: Path) -> dict:
     target = upload.with_name(f"{upload.stem}-left-out.csv")
     write_text(target, report.left_out_csv())
     return gr.update(visible=True, value=str(target))
-
-
-def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:
-    """Return a scale that the numbers of a column fit, None for 1 to 5; and its words with likely ratings."""
-    numbers, words = [], {}
-    for cell in cells:
-        try:
-            numbers.append(float(cell.replace(",", ".")))
-        except ValueError:
-            if not is_missing(cell):
-                words.setdefault(cell.strip(), None)
-    numbers = [number for number in numbers if math.isfinite(number)]
-    words = words if len(words) <= MOST_WORDS else {}
-    if not numbers:
-        return None, {word: RATING_WORDS.get(fold_name(word)) for word in words}
-    low, high = min(numbers), max(numbers)
-    outside = sum(not LABEL_RANGE[0] <= number <= LABEL_RANGE[1] for number in numbers if number != HIDDEN_LABEL)
-    if outside < max(2, len(numbers) / 20) and not (outside and set(numbers) <= {0.0, 1.0}):  # slips
-        return None, words
-    usual = ((0.0, 1.0),) if set(numbers) <= {0.0, 1.0} else SCALES
-    fitting = (scale for scale in usual if scale[0] <= low and high <= scale[1])
-    return next(fitting, (low, high) if low < high else None), words
 
 
 def _read_words(text: str | None) -> Iterator[tuple[str, float]]:

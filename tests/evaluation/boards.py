@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import Board, GroupScores, ModelScores, PartScores, Sample
+from condviz.evaluation.scoreboard import Board, BoardSample, GroupScores, ModelScores, PartScores
 
 SAMPLES = {
-    "test": Sample("aaaa", rows=40, pairs=20, available=300, seed=0),
-    "plain": Sample("bbbb", rows=40, pairs=20, available=20, seed=0),
+    "test": BoardSample("aaaa", rows=40, pairs=20, available=300, seed=0),
+    "plain": BoardSample("bbbb", rows=40, pairs=20, available=20, seed=0),
 }
 TEST = PartScores(
     digest="aaaa",

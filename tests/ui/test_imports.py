@@ -7,6 +7,7 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
+from condviz.data.pairs import suggest_ratings
 from condviz.errors import DataError
 from condviz.ui.imports import (
     PAIRS,
@@ -19,7 +20,6 @@ from condviz.ui.imports import (
     Reading,
     check_reading,
     inspect,
-    suggest_ratings,
 )  # fmt: skip
 
 PAIR = "sentence1,sentence2,condition,label\n"

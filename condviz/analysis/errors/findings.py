@@ -16,7 +16,14 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.analysis.errors.filters import FLAGS, TARGETS, explain_nothing, select
-from condviz.analysis.errors.measures import Blindness, GroupErrors, Report, check_blindness, measure, worst_conditions
+from condviz.analysis.errors.measures import (
+    AgreementReport,
+    Blindness,
+    GroupErrors,
+    check_blindness,
+    measure,
+    worst_conditions,
+)
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
 from condviz.analysis.errors.study import (
     CurvePoint,
@@ -78,9 +85,9 @@ class ErrorStudy(Result):
     """How many rows were selected by hand, of which the slice holds those that meet the filter; 0 for none."""
     mask: np.ndarray
     """(p,) bool, the slice."""
-    every: Report
-    part: Report | None
-    rest: Report | None
+    every: AgreementReport
+    part: AgreementReport | None
+    rest: AgreementReport | None
     """Figures of all rows, of the slice and of the rest; the last two are None without a filter."""
     conditions: tuple[GroupErrors, ...]
     """The worst conditions in the slice, as they are worded."""

@@ -60,7 +60,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Report(Record):
+class AgreementReport(Record):
     """Figures on a part of the rows."""
 
     n: int
@@ -72,7 +72,7 @@ class Report(Record):
     """How many the intervals rest on; 0 for none."""
 
 
-def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> Report:
+def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> AgreementReport:
     """Measure one or two models on a part of the rows.
 
     Correlations and shares are those of `condviz.evaluation.agreement`. For errors the fit of ratings to scores is
@@ -102,7 +102,7 @@ def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed:
     if len(figures) == 2 and len(rows):
         paired = [[by[index] for by in drawn] + errors[index] for index in range(2)]
         difference = _difference(study, figures, chosen, paired)
-    return Report(int(mask.sum()), figures, difference, resamples if drawn else 0)
+    return AgreementReport(int(mask.sum()), figures, difference, resamples if drawn else 0)
 
 
 def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
