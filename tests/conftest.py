@@ -62,6 +62,13 @@ MARKED = {
 """Marker -> folders, files and tests. `make test-fast` leaves all of them out."""
 
 
+SHARED = {
+    "browser": ("tests/e2e/",),
+    "rows": tuple(f"tests/data/test_{name}.py" for name in ("same_rows", "corpora", "plain")),
+}
+"""What is made once -> tests that use it: a server and a browser; the rows of corpora."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by their place; files with long ones go first, so that no worker is left alone with one at the end."""
     first = {}
@@ -77,12 +84,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send the tests of a file to one worker, and those in the browser too: they share a server and a browser."""
+    """Send the tests of a file to one worker, and so files that share something that takes long to make."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "browser" if nodeid.startswith("tests/e2e/") else super()._split_scope(nodeid)
+            shared = (name for name, files in SHARED.items() if nodeid.startswith(files))
+            return next(shared, None) or super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 

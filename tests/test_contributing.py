@@ -15,7 +15,7 @@ from condviz.data import corpora
 from condviz.methods import CATALOG, METHODS
 from condviz.models import checkpoints
 from tests import test_contract as contract
-from tests.tiny import tiny_backbone, tiny_folder
+from tests.tiny import tiny_backbone, tiny_folder, tiny_model
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_a_corpus_is_built_surveyed_and_evaluated(
     assert all(row.label in range(1, 6) for row in rows)
     (part,) = corpora.survey("weather").parts
     assert (part.rows, part.problem) == (3, "")
-    model = METHODS["bi-encoder"](tiny_backbone(), METHODS["bi-encoder"].config_cls()).eval()
+    model = tiny_model("bi-encoder")
     assert len(condviz.evaluate(model, "weather:train", resamples=0).to_frame()) == 1
 
 

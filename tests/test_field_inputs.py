@@ -31,7 +31,6 @@ from condviz.cli.main import main
 from condviz.data.pairs import read_pairs
 from condviz.data.tables import kind_of, read_table
 from condviz.errors import CondvizError, DataError
-from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.store.sources import read_source
 from condviz.ui.errors.tab import TAB as ERRORS
@@ -40,7 +39,7 @@ from condviz.ui.links import LinksTab
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import _read as read_for_search
 from tests.pages import build_view, last
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_model
 
 COLUMNS = ("sentence1", "sentence2", "condition", "label", "score_m")
 HEAD = ",".join((*COLUMNS, "id"))
@@ -229,8 +228,7 @@ def errors() -> Any:
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    method = METHODS["hyper-cl"]
-    made = method(tiny_backbone(), method.config_cls(rank=4, pooling="mean")).eval()
+    made = tiny_model("hyper-cl", pooling="mean")
     made.info = registry.describe("hyper-cl")
     return made
 

@@ -18,15 +18,14 @@ import condviz
 from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.types import Result
-from tests.methods.test_base import make
-from tests.tiny import CONDITIONS, SENTENCES
+from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_a_result_is_shown_in_a_line() -> None:
     conditions = [f"{CONDITIONS[0]} {number}" for number in range(20)]
-    found = condviz.compare(make("bi-encoder"), SENTENCES[0], SENTENCES[1] * 10, conditions)
+    found = condviz.compare(tiny_model("bi-encoder"), SENTENCES[0], SENTENCES[1] * 10, conditions)
     assert repr(found).startswith("Comparison(")
     assert str(found) == repr(found)
     assert "\n" not in repr(found)
@@ -44,7 +43,7 @@ def test_arrays_are_shown_by_their_shape() -> None:
 
 
 def test_a_model_is_shown_in_a_line() -> None:
-    assert repr(make("csr")) == "CSR('csr', not trained; tiny bert, cpu, float32)"
+    assert repr(tiny_model("csr")) == "CSR('csr', not trained; tiny bert, cpu, float32)"
 
 
 def test_overloads_of_load_name_the_class_of_each_model() -> None:

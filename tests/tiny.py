@@ -19,6 +19,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from condviz.encoder.backbone import DECODERS, Backbone
 from condviz.encoder.visitors import VISITOR, Visitor
+from condviz.methods import METHODS, ConditionalScorer
 
 T = TypeVar("T")
 
@@ -71,6 +72,15 @@ def tiny_tokenizer(kind: str) -> PreTrainedTokenizerFast:
 def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
     """Build a random encoder in float32: 3 layers, 32 numbers, real tokenizer."""
     return Backbone(_tiny_model(kind, seed), tiny_tokenizer(kind), name=f"tiny {kind}")
+
+
+def tiny_model(
+    method: str, kind: str = "bert", *, seed: int = 0, backbone: Backbone | None = None, **settings: object
+) -> ConditionalScorer:
+    """Build a method with random weights, on a random encoder by default; the matrices of Hyper-CL have rank 4."""
+    cls = METHODS[method]
+    settings = ({"rank": 4} if method == "hyper-cl" else {}) | settings
+    return cls(backbone or tiny_backbone(kind, seed=seed), cls.config_cls(**settings)).eval()
 
 
 def for_visitors(jobs: Sequence[Callable[[], T]]) -> list[T]:

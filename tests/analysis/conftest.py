@@ -7,7 +7,7 @@ import pytest
 from condviz.encoder.pretrained import load_backbone
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import registry
-from tests.tiny import tiny_folder
+from tests.tiny import tiny_folder, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[ConditionalScorer]:
     backbone = load_backbone(place, device="cpu", precision="float32")
     found = []
     for name, cls in METHODS.items():
-        model = cls(backbone, cls.config_cls(**({"rank": 4} if name == "hyper-cl" else {}))).eval()
+        model = tiny_model(name, backbone=backbone)
         info = registry.describe("minilm")
         model.info = type(info)(**{**vars(info), "name": name, "title": cls.title, "kind": cls.kind})
         found.append(model)

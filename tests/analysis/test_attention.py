@@ -13,7 +13,7 @@ from condviz.methods import CSRBi, CSRPrefix
 from condviz.methods.catalog import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.routing import RoutedEncoder
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_backbone, tiny_model
 
 SENTENCE = SENTENCES[1]
 CONDITIONS = ["the sport", "the number of animals"]
@@ -131,7 +131,7 @@ def test_without_a_router_there_is_no_picture(backbone: Backbone) -> None:
 
 @pytest.mark.parametrize("kind", ["mistral", "mpnet"])
 def test_of_other_types_of_encoder_only_the_router_s_weights_are_shown(kind: str) -> None:
-    model = CSR(tiny_backbone(kind), CSRConfig()).eval()
+    model = tiny_model("csr", kind)
     assert model.token_weights(SENTENCE, CONDITIONS).weights.sum() > 0
     with pytest.raises(ConfigError, match=f"inside a '{kind}' model cannot be read, only the router"):
         read_pictures(model, SENTENCE, CONDITIONS)

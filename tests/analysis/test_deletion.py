@@ -12,8 +12,8 @@ from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sente
 from condviz.data.texts import split_words
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
-from condviz.methods.csr import CSR, CSRConfig
-from tests.tiny import SENTENCES, tiny_backbone
+from condviz.methods.csr import CSR
+from tests.tiny import SENTENCES, tiny_model
 
 PAIR = [SENTENCES[3], SENTENCES[1]]
 CONDITIONS = ["the sport", "the mood"]
@@ -21,7 +21,7 @@ CONDITIONS = ["the sport", "the mood"]
 
 @pytest.fixture(scope="module")
 def csr() -> CSR:
-    return CSR(tiny_backbone(), CSRConfig()).eval()
+    return tiny_model("csr")
 
 
 def test_the_top_words_are_deleted_under_their_condition(csr: CSR) -> None:

@@ -14,15 +14,15 @@ from condviz.analysis.subtraction import PROJECTIONS, TOY_ITEMS, make_toy, plane
 from condviz.encoder.backbone import CPU_HALF_MULTIPLE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
-from condviz.methods.catalog import CASEConfig, CSRConfig
-from tests.tiny import tiny_backbone
+from condviz.methods.catalog import CSRConfig
+from tests.tiny import tiny_backbone, tiny_model
 
 SENTENCE, CONDITION = "a man rides a bike", "the sport"
 
 
 @pytest.fixture(scope="module")
 def csr() -> object:
-    return METHODS["csr"](tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+    return tiny_model("csr", num_routed_layers=2)
 
 
 def test_a_trace_is_what_the_model_computes(csr: object) -> None:
@@ -50,14 +50,14 @@ def test_a_high_temperature_makes_all_conditions_alike(csr: object) -> None:
 
 
 def test_other_models_and_layers_have_no_trace(csr: object) -> None:
-    other = METHODS["bi-encoder"](tiny_backbone(), METHODS["bi-encoder"].config_cls()).eval()
+    other = tiny_model("bi-encoder")
     for model, options in ((other, {}), (csr, {"layer": 99}), (csr, {"temperature": 0})):
         with pytest.raises(ConfigError):
             trace_router(model, SENTENCE, CONDITION, **options)
 
 
 def test_offsets_are_those_of_case() -> None:
-    case = METHODS["case"](tiny_backbone(), CASEConfig(projection=None)).eval()
+    case = tiny_model("case", projection=None)
     texts = [SENTENCE, "a dog sleeps"]
     found = read_offsets(case, texts, CONDITION)
     np.testing.assert_allclose(found.offsets, case.encode(texts, [CONDITION] * 2), atol=1e-5)
@@ -99,7 +99,7 @@ def test_a_label_wins_impurity_and_changes_no_neighbour() -> None:
         "value": [text.split()[turn % 2] for turn, text in enumerate(texts)],
     }
     points = points_from_table(table)
-    model = METHODS["bi-encoder"](tiny_backbone(), METHODS["bi-encoder"].config_cls()).eval()
+    model = tiny_model("bi-encoder")
     found = measure_spaces(model, points, label=5.0)
     assert found["label"]["impurity"] == pytest.approx(0, abs=1e-12)
     assert found["label"]["agreement"] == pytest.approx(found["alone"]["agreement"])

@@ -15,18 +15,16 @@ from condviz.analysis.links import BONUS, LinkPredictor, describe_entity, get_pr
 from condviz.data.kg import Entity, Relation, build_graph, phrase, with_article
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
-from condviz.methods import METHODS
 from condviz.plots.links import cards, headline, neighbourhood
 from tests.kg_toy import ENTITIES, toy_graph
-from tests.tiny import encoded_rows, tiny_backbone
+from tests.tiny import encoded_rows, tiny_model
 
-CONFIGS = {"hyper-cl": {"rank": 4, "pooling": "mean"}, "csr": {}, "bi-encoder": {"pooling": "mean"}}
+CONFIGS = {"hyper-cl": {"pooling": "mean"}, "csr": {}, "bi-encoder": {"pooling": "mean"}}
 
 
 @pytest.fixture(params=sorted(CONFIGS))
 def predictor(request: pytest.FixtureRequest, tmp_path: Path) -> LinkPredictor:
-    method = METHODS[request.param]
-    model = method(tiny_backbone(), method.config_cls(**CONFIGS[request.param])).eval()
+    model = tiny_model(request.param, **CONFIGS[request.param])
     return LinkPredictor(toy_graph(tmp_path / "graph"), model, folder=tmp_path / "cache").prepare()
 
 
@@ -55,7 +53,7 @@ def test_filtered_rank_leaves_other_answers_out(tmp_path: Path) -> None:
     graph = toy_graph(tmp_path / "graph")
     triples = np.array([[0, 0, tail] for tail in range(2, 8)])
     many = type(graph)("many", graph.entities, graph.relations, {**graph.splits, "train": triples})
-    model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
+    model = tiny_model("unconditional")
     found = LinkPredictor(many, model, folder=tmp_path / "cache").ask("e00", 0)
     assert len(found.known) == 6
     for place, answer in enumerate(found.known):
@@ -132,7 +130,7 @@ def test_a_result_is_plain_json_a_table_and_a_picture(predictor: LinkPredictor) 
 def test_what_is_told_of_a_table_in_doubt_can_be_decided(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     path.write_text("head\tverb\ttail\nRome\tis in\tItaly\nParis\tis in\tFrance\n", encoding="utf-8")
-    model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
+    model = tiny_model("unconditional")
     with pytest.warns(UserWarning, match=r"taken as a row.*set header.*condviz\.load_graph"):
         assert condviz.predict_links(model, "Rome", "is in", graph=path).num_entities == 6
     graph = condviz.load_graph(path, header=True)
@@ -151,7 +149,7 @@ def test_wrong_questions(predictor: LinkPredictor) -> None:
         predictor.ask("e00", 0, k=0)
     with pytest.raises(ConfigError, match="direction"):
         condviz.predict_links(predictor.model, "e00", "_in", graph=predictor.graph, direction="up")
-    cross = METHODS["cross-encoder"](tiny_backbone(), METHODS["cross-encoder"].config_cls())
+    cross = tiny_model("cross-encoder")
     with pytest.raises(ConfigError, match="vectors"):
         LinkPredictor(predictor.graph, cross)
     with pytest.raises(DataError, match="has one entity"):
@@ -205,7 +203,7 @@ def test_entities_and_relations_that_differ_only_in_case_or_a_prefix_are_asked_a
     entities = [Entity(key, key, name, f"{name} dogs") for key, name in (("Co", "cat"), ("CO", "man"), ("Fe", "park"))]
     relations = [Relation("in", "the park"), Relation("inverse in", "the mood")]
     graph = build_graph("mine", entities, relations, {"train": [("Co", "in", "Fe"), ("CO", "inverse in", "Fe")]})
-    model = METHODS["bi-encoder"](tiny_backbone(), METHODS["bi-encoder"].config_cls(pooling="mean")).eval()
+    model = tiny_model("bi-encoder", pooling="mean")
     asked = LinkPredictor(graph, model)
     assert [asked.ask(head, "in").entity_id for head in ("Co", "CO")] == ["Co", "CO"]
     assert [answer.id for answer in asked.ask("Co", "in").known] == ["Fe"]
@@ -220,7 +218,7 @@ def test_answers_of_another_kind_are_kept_out(tmp_path: Path) -> None:
     nodes = [Entity(name, name, name) for name in ("cat", "dogs", "park", "mood", "grass")]
     triples = [("cat", "in", "park"), ("dogs", "in", "grass"), ("park", "like", "mood")]
     graph = build_graph("own", nodes, [Relation("in", "in"), Relation("like", "like")], {"train": triples})
-    model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
+    model = tiny_model("unconditional")
     own = LinkPredictor(graph, model, folder=tmp_path)
     assert {item.name for item in own.ask("cat", "in").answers} == {"park", "grass"}
     assert len(own.ask("cat", "like").answers) == 4  # one answer tells no kind

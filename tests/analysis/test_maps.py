@@ -13,9 +13,8 @@ from condviz.analysis.maps import EmbeddingMap, build_map, measure_space
 from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.errors import ConfigError, DataError
-from condviz.methods import METHODS
 from condviz.methods.base import ConditionalScorer
-from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 GROUPED = MapPoints(
     tuple(f"{text} {end}" for end in ("", "a man", "the park") for text in SENTENCES),
@@ -25,15 +24,9 @@ GROUPED = MapPoints(
 )
 
 
-def tiny(name: str) -> ConditionalScorer:
-    method = METHODS[name]
-    config = method.config_cls(rank=4) if name == "hyper-cl" else method.config_cls()
-    return method(tiny_backbone(), config).eval()
-
-
 @pytest.fixture(scope="module")
 def hyper_cl() -> ConditionalScorer:
-    return tiny("hyper-cl")
+    return tiny_model("hyper-cl")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +114,7 @@ def test_a_measure_that_fails_takes_no_other_down() -> None:
 @pytest.mark.parametrize("name", ["cross-encoder", "unconditional"])
 def test_models_without_a_map_say_so(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        build_map(tiny(name), GROUPED)
+        build_map(tiny_model(name), GROUPED)
 
 
 def test_clusters_are_checked_before_anything_is_encoded() -> None:
@@ -150,7 +143,7 @@ def test_matrices_are_described(hyper_cl: ConditionalScorer) -> None:
     assert max(found["rank"]) <= 4
     assert np.diag(found["distances"]).tolist() == [0, 0, 0]
     assert np.shape(found["places"]) == (3, 2)
-    assert describe_matrices(tiny("tri-encoder"), CONDITIONS[:3]) is None
+    assert describe_matrices(tiny_model("tri-encoder"), CONDITIONS[:3]) is None
 
 
 def test_value_agreement_knows_values_that_lie_together() -> None:

@@ -14,14 +14,7 @@ from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import ConditionalScorer
-from condviz.methods.baselines import (
-    BiEncoder,
-    BiEncoderConfig,
-    CrossEncoder,
-    CrossEncoderConfig,
-    TriEncoder,
-    TriEncoderConfig,
-)
+from condviz.methods.baselines import TriEncoder, TriEncoderConfig
 from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
@@ -29,7 +22,7 @@ from condviz.store import corpus as corpora
 from condviz.store import demo
 from condviz.store.build import build_store
 from condviz.store.corpus import Corpus, encode_corpus
-from tests.tiny import SENTENCES, WORDS, tiny_backbone
+from tests.tiny import SENTENCES, WORDS, tiny_backbone, tiny_model
 
 QUERY, CONDITION = "a man rides a bike", "the sport"
 SEPARABLE = {
@@ -60,7 +53,7 @@ def separable(request: pytest.FixtureRequest) -> SeparableEncoder:
 
 @pytest.fixture(scope="module")
 def hyper() -> HyperCL:
-    return HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+    return tiny_model("hyper-cl", transform=False)
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +138,7 @@ def test_without_a_condition_it_is_plain_search(hyper: HyperCL) -> None:
 def test_other_methods_rerank_the_nearest_and_say_how_many(monkeypatch: pytest.MonkeyPatch, hyper: HyperCL) -> None:
     monkeypatch.setattr(module, "RERANKED", 20)
     told = []
-    bi = BiEncoder(tiny_backbone(), BiEncoderConfig()).eval()
+    bi = tiny_model("bi-encoder")
     corpus = make_corpus(bi)
     hits = search(corpus, QUERY, CONDITION, model=bi, progress=lambda *now: told.append(now))
     assert (hits.read, hits.searched, hits.exact) == (20, 60, False)
@@ -158,13 +151,13 @@ def test_other_methods_rerank_the_nearest_and_say_how_many(monkeypatch: pytest.M
 
 
 def test_a_cross_encoder_reranks_what_another_model_found(hyper: HyperCL) -> None:
-    cross = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    cross = tiny_model("cross-encoder")
     hits = search(make_corpus(hyper), QUERY, CONDITION, model=cross, k=3)
     assert [hit.score for hit in hits.hits] == sorted((hit.score for hit in hits.hits), reverse=True)
 
 
 def test_a_plain_search_is_that_of_the_model_of_the_vectors(hyper: HyperCL) -> None:
-    corpus, cross = make_corpus(hyper), CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    corpus, cross = make_corpus(hyper), tiny_model("cross-encoder")
     assert search(corpus, QUERY, model=cross) == search(corpus, QUERY, model=hyper)
 
 
@@ -202,7 +195,7 @@ def test_a_pattern_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch, h
 
 
 def test_vectors_of_another_model_are_refused(hyper: HyperCL) -> None:
-    other = HyperCL(tiny_backbone(seed=1), HyperCLConfig(rank=4, transform=False)).eval()
+    other = tiny_model("hyper-cl", seed=1, transform=False)
     with pytest.raises(DataError, match="not those of"):
         search(make_corpus(hyper), QUERY, CONDITION, model=other)
 
@@ -223,7 +216,7 @@ def test_the_corpus_that_ships_is_encoded_once(hyper: HyperCL, monkeypatch: pyte
     )
     assert first.total == 60
     assert demo.open_corpus("scenes", hyper) is demo.open_corpus("scenes", hyper)
-    cross = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    cross = tiny_model("cross-encoder")
     monkeypatch.setattr(demo, "load", lambda name: hyper)
     assert search("scenes", QUERY, CONDITION, model=cross, k=2).hits
 
@@ -292,10 +285,11 @@ def test_commands_divide_a_corpus(
     name, *rest = command
     assert cli.main(["store", name, "scenes", *rest]) == 0
     assert said in capsys.readouterr().out
-    assert cli.main(["store", name, "scenes", *rest, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)
-    assert cli.main(["store", name, "scenes", *rest, "--csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) > 1
+    if name in ("cross", "twins"):  # the forms of all are written by the same lines
+        assert cli.main(["store", name, "scenes", *rest, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)
+        assert cli.main(["store", name, "scenes", *rest, "--csv"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) > 1
 
 
 def test_a_text_that_stands_several_times_is_one_hit(hyper: HyperCL) -> None:
@@ -321,8 +315,7 @@ def test_a_hit_that_does_not_tell_the_condition_is_no_match(hyper: HyperCL) -> N
 def test_a_match_is_closer_than_the_pairs_of_the_corpus(
     hyper: HyperCL, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = {"bi-encoder": BiEncoder(tiny_backbone(), BiEncoderConfig()).eval()}
-    other["cross-encoder"] = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    other = {name: tiny_model(name) for name in ("bi-encoder", "cross-encoder")}
     model, texts = other.get(method, hyper), make_texts()
     copies = [text.upper() for text in texts[:40]]
     corpus = encode_corpus(hyper, [*texts, *copies])
@@ -348,7 +341,7 @@ def test_every_word_of_a_plain_query_makes_a_match(hyper: HyperCL) -> None:
 
 
 def test_a_query_in_another_language_or_of_unknown_words_is_said() -> None:
-    model = HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+    model = tiny_model("hyper-cl", transform=False)
     corpus = make_corpus(model)
     assert "English" in search(corpus, "Der Mann geht heute Abend mit seinem Hund schwimmen", model=model)._repr_html_()
     assert "English" not in search(corpus, "The man is going for a swim with his dog", model=model)._repr_html_()

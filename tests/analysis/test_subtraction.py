@@ -11,13 +11,12 @@ from condviz.analysis import subtraction
 from condviz.analysis.geometry import cosines_to_mean, isotropy
 from condviz.analysis.subtraction import SIDES, compare_isotropy
 from condviz.errors import ConfigError
-from condviz.methods import METHODS
 from condviz.methods.base import ConditionalScorer
-from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 
 def make(**settings: object) -> ConditionalScorer:
-    return METHODS["case"](tiny_backbone(), METHODS["case"].config_cls(**settings)).eval()
+    return tiny_model("case", **settings)
 
 
 def test_both_sides_are_measured_on_raw_vectors() -> None:

@@ -13,9 +13,9 @@ import condviz
 from condviz.analysis.words import MAX_CONDITIONS, read_words, to_csv, to_record
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
-from condviz.methods.csr import CSR, CSRConfig
+from condviz.methods.csr import CSR
 from condviz.types import TokenWeights, Word
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 PAIR = SENTENCES[:2]
 CONDITIONS = ["the sport", "the mood"]
@@ -23,7 +23,7 @@ CONDITIONS = ["the sport", "the mood"]
 
 @pytest.fixture(scope="module")
 def csr() -> CSR:
-    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+    return tiny_model("csr", num_routed_layers=2)
 
 
 def test_every_model_reads_a_pair_and_a_single_sentence(models: list[ConditionalScorer]) -> None:
@@ -57,7 +57,7 @@ def test_without_a_router_a_value_is_what_leaving_out_the_word_does(models: list
 
 
 def test_a_model_without_routed_layers_has_no_router() -> None:
-    model = CSR(tiny_backbone(), CSRConfig(num_routed_layers=0)).eval()
+    model = tiny_model("csr", num_routed_layers=0)
     assert not model.has_router
     assert read_words(model, PAIR, CONDITIONS).source == "leave-one-out"
 

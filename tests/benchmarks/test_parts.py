@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from condviz.data.corpus import RatedPair
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.metrics import spearman
 from condviz.evaluation.scoreboard import PARTS, Sample
-from condviz.methods import METHODS
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_model
 
 
 class Told:
@@ -30,11 +28,6 @@ class Told:
 
     def score_unconditional(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         return np.array([self.one(*row, None) for row in zip(first, second, strict=True)], dtype=np.float32)
-
-
-def tiny(method: str) -> Any:
-    cls = METHODS[method]
-    return cls(tiny_backbone(), cls.config_cls()).eval()
 
 
 def pair(number: int, labels: tuple[int, int], aspects: tuple[str, str], domain: str = "sport") -> list[RatedPair]:
@@ -142,7 +135,7 @@ def test_plain_similarity_is_measured_without_a_condition() -> None:
 
 
 def test_a_real_model_has_intervals_and_an_identity() -> None:
-    model = tiny("bi-encoder")
+    model = tiny_model("bi-encoder")
     calls: list[tuple[int, int]] = []
     found = measure(model, choose("test", pairs=10), resamples=50, progress=lambda *done: calls.append(done))
     assert found.spearman.low <= found.spearman.value <= found.spearman.high

@@ -11,8 +11,7 @@ from benchmarks.papers import tables
 from benchmarks.papers.runs import run_table
 from benchmarks.papers.tables import Row, Run, Table
 from condviz.errors import ConfigError
-from condviz.methods import METHODS
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_model
 from tests.training.toy import toy_recipe
 
 
@@ -53,7 +52,7 @@ def test_a_recipe_is_trained_once_for_each_seed(kept: Path, tmp_path: Path, monk
 
 
 def test_cosines_and_the_case_study_of_a_model(kept: Path) -> None:
-    model = METHODS["case"](tiny_backbone(), METHODS["case"].config_cls()).eval()
+    model = tiny_model("case")
     shares = module.measure(model, "cosines")
     assert sum(shares.values()) == pytest.approx(100)
     assert {"-10 to 0", "0 to 10", "90 to 100"} <= set(shares)
@@ -66,7 +65,7 @@ def test_cosines_and_the_case_study_of_a_model(kept: Path) -> None:
 
 
 def test_the_shares_of_figures_5_to_7_are_of_one_word(kept: Path) -> None:
-    model = METHODS["csr"](tiny_backbone(), METHODS["csr"].config_cls(num_routed_layers=2)).eval()
+    model = tiny_model("csr", num_routed_layers=2)
     shares = module.measure(model, "looks")
     ((_, table),) = tables.find_tables("csr:figures-5-7")
     assert {name.partition(".")[2] for name in table.here_figures} == set(shares)

@@ -9,10 +9,9 @@ import pytest
 
 from condviz.cli.main import main
 from condviz.encoder.pretrained import load_backbone
-from condviz.methods import METHODS
 from condviz.models import checkpoints, registry
 from tests.kg_toy import write_graph
-from tests.tiny import tiny_folder
+from tests.tiny import tiny_folder, tiny_model
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A graph, and a folder of checkpoints with one model trained on it and one of sentences."""
     monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
     backbone = load_backbone(str(tiny_folder(tmp_path / "encoder")), device="cpu", precision="float32")
-    model = METHODS["hyper-cl"](backbone, METHODS["hyper-cl"].config_cls(rank=4, pooling="mean"))
+    model = tiny_model("hyper-cl", backbone=backbone, pooling="mean")
     monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path / "checkpoints",))
     training = {"recipe": {"graph": "toy", "neighbours": False}, "data": [{"graph": "mine"}]}
     checkpoints.save(model, tmp_path / "checkpoints" / "mine-hyper-cl", training=training)

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from condviz.cli import main as cli
-from condviz.methods import METHODS
 from condviz.models import registry
-from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 
 @pytest.fixture(autouse=True)
-def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = METHODS["hyper-cl"]
-    model = method(tiny_backbone(), method.config_cls(rank=4)).eval()
+def _a_tiny_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model("hyper-cl")
     monkeypatch.setattr(registry, "load", lambda name, device: model)
 
 

@@ -12,16 +12,16 @@ import pytest
 
 from condviz.analysis import words  # noqa: F401 (before `load` is replaced, which it takes by name)
 from condviz.cli import main as cli
-from condviz.methods.csr import CSR, CSRConfig
+from condviz.methods.csr import CSR
 from condviz.models import registry
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 ARGUMENTS = ["router", SENTENCES[0], SENTENCES[1], "--condition", "the sport", "--condition", "the mood"]
 
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> CSR:
-    found = CSR(tiny_backbone(), CSRConfig()).eval()
+    found = tiny_model("csr")
 
     def load(name: str, **_: str) -> CSR:
         return found.make_variant(name.partition("@")[2]) if "@" in name else found

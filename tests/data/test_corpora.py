@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 from collections import Counter, defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,11 @@ import pytest
 from benchmarks.corpora import measure_shortcuts
 from condviz.data import cebab, corpora, csts, e2e, mams
 from condviz.data.corpus import COLUMNS as ROW_COLUMNS
-from condviz.data.corpus import RatedPair, format_rows
+from condviz.data.corpus import format_rows
 from condviz.data.families import gold
 from condviz.data.pairs import read_pairs
 from condviz.errors import DataError
+from tests.data.built import build
 
 REAL = corpora.data_folder()
 COLUMNS = ["id", "original_id", "is_original", "split", "edit_type", "edit_goal", "description"]
@@ -336,18 +336,13 @@ REAL_PARTS = [
 ]  # fmt: skip
 
 
-@cache
-def real_rows(name: str, part: str) -> list[RatedPair]:
-    return corpora.build(name, part)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "part", "least"), REAL_PARTS)
 def test_real_corpora_give_pairs_without_shortcuts(name: str, part: str, least: int) -> None:
     corpus = corpora.CORPORA[name]
     if not any((REAL / corpus.folder / file).is_file() for file in corpus.files):
         pytest.skip(f"{name} is not in {REAL}")
-    rows = real_rows(name, part)
+    rows = build(name, part)
     assert len(rows) // 2 >= least
     shortcuts = measure_shortcuts(rows)
     assert 0.48 <= shortcuts.condition <= 0.55
@@ -365,7 +360,7 @@ def test_real_corpora_give_pairs_without_shortcuts(name: str, part: str, least: 
 @pytest.mark.parametrize("name", ["cebab", "cebab-edits", "mams", "e2e"])
 def test_no_real_text_is_in_two_splits(name: str) -> None:
     parts = ("dev", "test") if name == "e2e" else ("train", "dev", "test")
-    texts = [{row.sentence1 for row in real_rows(name, part)} for part in parts]
+    texts = [{row.sentence1 for row in build(name, part)} for part in parts]
     for place, group in enumerate(texts):
         for other in texts[place + 1 :]:
             assert not group & other

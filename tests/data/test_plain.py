@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from condviz.data import corpora
 from condviz.data.scenes import build_plain_pairs, group_of, load_families
 from condviz.errors import ConfigError
 from condviz.training.recipes import from_dict
+from tests.data.built import build
 
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
 def test_a_paraphrase_and_a_sentence_of_another_family_of_the_same_part(part: str) -> None:
     families = {family.id: family for family in load_families()}
-    rows = corpora.build("scenes-plain", part)
+    rows = build("scenes-plain", part)
     assert len(rows) > 200
     assert {row.condition for row in rows} == {""}
     for like, unlike in zip(rows[::2], rows[1::2], strict=True):

@@ -19,7 +19,6 @@ from pyarrow import parquet
 
 from condviz.data.pairs import read_pairs
 from condviz.data.tables import read_table
-from condviz.errors import DataError
 
 COLUMNS = {
     "sentence1": ["A man surfs.", "A man surfs."],
@@ -102,17 +101,7 @@ def test_numbers_of_classes_are_read_as_their_names(tmp_path: Path) -> None:
         assert read_table(table.replace_schema_metadata({"huggingface": strange})).column("label") == ["1", "0", "-1"]
 
 
-def test_the_parts_of_a_dataset_are_named() -> None:
-    with pytest.raises(DataError, match="has the parts train"):
-        read_table(datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS)))
-
-
 def test_single_floats_keep_the_digits_that_say_which_they_are() -> None:
     single = np.array([0.1, 2.5], dtype=np.float32)
     for source in (pd.DataFrame({"text": ["a", "b"], "x": single}), pa.table({"text": ["a", "b"], "x": single})):
         assert read_table(source).column("x") == ["0.1", "2.5"]
-
-
-def test_one_condition_for_all_rows() -> None:
-    table = {name: COLUMNS[name] for name in ("sentence1", "sentence2")}
-    assert {pair.condition for pair in read_pairs(table, condition="the sport").pairs} == {"the sport"}

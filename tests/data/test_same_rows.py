@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from condviz.data import corpora
+from tests.data.built import build
 
 KNOWN = json.loads((Path(__file__).parent / "rows.json").read_text(encoding="utf-8"))
 """Corpus, part, seed and, for blocks, sentences -> first 16 hex digits of the SHA-256 of the table."""
@@ -20,7 +21,7 @@ def fingerprint(key: str) -> str:
         blocks = corpora.build_blocks(name, part, sentences=int(sentences[0]), seed=int(seed))
         text = "\n".join(map(corpora.format_rows, blocks))
     else:
-        text = corpora.format_rows(corpora.build(name, part, seed=int(seed)))
+        text = corpora.format_rows(build(name, part, int(seed)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

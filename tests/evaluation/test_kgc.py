@@ -13,16 +13,15 @@ from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc import entity_vectors, shorten, split_queries
 from condviz.evaluation.scoreboard import PUBLISHED, LinkScores, read_link_scores
-from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
+from condviz.methods import ConditionalEncoder, ConditionalScorer
 from tests.kg_toy import ENTITIES, toy_graph
-from tests.tiny import encoded_rows, tiny_backbone
+from tests.tiny import encoded_rows, tiny_backbone, tiny_model
 
 MB = 2**20
-CONFIGS = {"hyper-cl": {"rank": 4, "pooling": "mean"}, "cross-encoder": {}}
 
 
 def make(name: str) -> ConditionalScorer:
-    return METHODS[name](tiny_backbone(), METHODS[name].config_cls(**CONFIGS.get(name, {"pooling": "mean"}))).eval()
+    return tiny_model(name, **({} if name == "cross-encoder" else {"pooling": "mean"}))
 
 
 @pytest.fixture
@@ -93,8 +92,7 @@ def test_what_cannot_be_evaluated(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_vectors_of_other_lengths_are_refused_before_the_graph_is_encoded(graph: Graph, tmp_path: Path) -> None:
-    config = METHODS["case"].config_cls(pooling="mean", projection="linear", projection_dim=8)
-    model = METHODS["case"](tiny_backbone(), config).eval()
+    model = tiny_model("case", pooling="mean", projection="linear", projection_dim=8)
     with encoded_rows(model.backbone) as rows, pytest.raises(ConfigError, match="8 numbers under a relation and of 32"):
         evaluate_links(model, graph, folder=tmp_path)
     assert sum(rows) < ENTITIES

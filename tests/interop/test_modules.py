@@ -11,9 +11,8 @@ import condviz
 from condviz import interop
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS, ConditionalEncoder
-from tests.methods.test_base import make
 from tests.models.test_standard import OPTIONS, open_folder, trained
-from tests.tiny import CONDITIONS, SENTENCES
+from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 ROWS = [list(pair) for pair in zip(SENTENCES, CONDITIONS, strict=True)]
 
@@ -22,7 +21,7 @@ ROWS = [list(pair) for pair in zip(SENTENCES, CONDITIONS, strict=True)]
 def test_a_loaded_model_is_a_sentence_transformer(name: str) -> None:
     from sentence_transformers import SentenceTransformer
 
-    model = make(name)
+    model = tiny_model(name)
     theirs = interop.to_sentence_transformer(model)
     assert isinstance(theirs, SentenceTransformer)
     np.testing.assert_allclose(theirs.encode(ROWS), model.encode(SENTENCES, CONDITIONS), atol=1e-5)
@@ -34,14 +33,14 @@ def test_a_loaded_model_is_a_sentence_transformer(name: str) -> None:
 
 
 def test_what_is_no_pair_and_no_text_is_refused() -> None:
-    module = interop.ConditionalModule(make("csr"))
+    module = interop.ConditionalModule(tiny_model("csr"))
     for wrong in ([SENTENCES[0], ROWS[0]], [["one", "two", "three"]]):
         with pytest.raises(DataError, match=r"pairs \[sentence, condition\]"):
             module.preprocess(wrong)
     with pytest.raises(ConfigError, match="goes into the pair"):
         module.preprocess(SENTENCES, prompt="query: ")
     with pytest.raises(ConfigError, match="has no vectors"):
-        interop.to_sentence_transformer(make("cross-encoder"))
+        interop.to_sentence_transformer(tiny_model("cross-encoder"))
 
 
 def test_what_is_trained_there_is_saved_as_a_checkpoint(tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_what_is_trained_there_is_saved_as_a_checkpoint(tmp_path: Path) -> None:
 
 @pytest.fixture
 def model() -> ConditionalEncoder:
-    return make("bi-encoder")
+    return tiny_model("bi-encoder")
 
 
 def test_the_evaluator_compares_cosines_with_ratings(model: ConditionalEncoder) -> None:

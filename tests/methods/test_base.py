@@ -13,21 +13,15 @@ import pytest
 import torch
 
 from condviz.errors import ConfigError, DataError
-from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
-from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
+from condviz.methods import METHODS, ConditionalEncoder
+from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_model
 
 PAIRS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
 
 
-def make(name: str) -> ConditionalScorer:
-    torch.manual_seed(1)
-    settings = {"rank": 4} if name == "hyper-cl" else {}
-    return METHODS[name](tiny_backbone(), METHODS[name].config_cls(**settings)).eval()
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_threads_get_the_same_and_encode_each_text_once(name: str) -> None:
-    alone, shared = make(name), make(name)
+    alone, shared = tiny_model(name), tiny_model(name)
     with encoded_rows(alone.backbone) as rows_alone:
         expected = alone.score(*PAIRS)
     with encoded_rows(shared.backbone) as rows, ThreadPoolExecutor(8) as threads:
@@ -40,7 +34,7 @@ def test_threads_get_the_same_and_encode_each_text_once(name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", [tuple, np.array, lambda texts: np.array(texts, dtype=object), pd.Series, iter])
 def test_any_sequence_of_texts_will_do(name: str, kind: type) -> None:
-    method = make(name)
+    method = tiny_model(name)
     expected = method.score(*PAIRS)
     np.testing.assert_array_equal(method.score(*(kind(column) for column in PAIRS)), expected)
     if isinstance(method, ConditionalEncoder):
@@ -52,7 +46,7 @@ def test_any_sequence_of_texts_will_do(name: str, kind: type) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_not_text_is_a_clear_error(name: str) -> None:
-    method = make(name)
+    method = tiny_model(name)
     for wrong in (None, float("nan"), 3, b"a cat"):
         with pytest.raises(DataError, match="cannot be encoded"):
             method.score(["a cat"], [wrong], ["the mood"])
@@ -62,7 +56,7 @@ def test_what_is_not_text_is_a_clear_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_in_gives_nothing_out(name: str) -> None:
-    method = make(name)
+    method = tiny_model(name)
     assert method.score_unconditional([], []).shape == (0,)
     if isinstance(method, ConditionalEncoder):
         assert method.encode([], []).shape == (0, 32)
@@ -73,7 +67,7 @@ def test_nothing_in_gives_nothing_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_options_mean_what_they_mean_in_sentence_transformers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    method = make(name)
+    method = tiny_model(name)
     expected = method.score(*PAIRS)
     with encoded_rows(method.backbone) as rows:
         method.backbone.cache.clear()
@@ -102,7 +96,7 @@ def test_options_mean_what_they_mean_in_sentence_transformers(name: str, capsys:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_condition_goes_with_every_row(name: str) -> None:
-    method = make(name)
+    method = tiny_model(name)
     every = ["the mood"] * len(SENTENCES)
     np.testing.assert_array_equal(method.score(*PAIRS[:2], "the mood"), method.score(*PAIRS[:2], every))
     if not method.encodes:
@@ -120,7 +114,7 @@ def test_one_condition_goes_with_every_row(name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_gives_the_same_and_shares_nothing(name: str, copied: Callable) -> None:
-    method = make(name)
+    method = tiny_model(name)
     expected = method.score(*PAIRS)
     other = copied(method)
     assert other.fingerprint == method.fingerprint
@@ -135,7 +129,7 @@ def test_a_copy_gives_the_same_and_shares_nothing(name: str, copied: Callable) -
 
 @pytest.mark.parametrize("name", METHODS)
 def test_similarity_takes_what_encode_returns(name: str) -> None:
-    method = make(name)
+    method = tiny_model(name)
     if not method.encodes:
         pytest.skip("has no embeddings")
     one, other = method.encode(SENTENCES, CONDITIONS), method.encode(SENTENCES[::-1], CONDITIONS)

@@ -7,15 +7,10 @@ import pytest
 import torch
 
 from condviz.errors import ConfigError, TruncationWarning
-from condviz.methods import METHODS, ConditionalScorer
-from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
+from condviz.methods import ConditionalScorer
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_model
 
 LONG = " ".join(WORDS * 3)
-
-
-def make(name: str, kind: str = "bert", **settings: object) -> ConditionalScorer:
-    torch.manual_seed(1)
-    return METHODS[name](tiny_backbone(kind), METHODS[name].config_cls(**settings)).eval()
 
 
 def tokens(method: ConditionalScorer, *items: tuple[str, ...]) -> list[str]:
@@ -24,15 +19,16 @@ def tokens(method: ConditionalScorer, *items: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize(("kind", "cls", "sep"), [("bert", "[CLS]", "[SEP]"), ("roberta", "<s>", "</s>")])
 def test_the_cross_encoder_reads_one_string(kind: str, cls: str, sep: str) -> None:
-    item = ("a man", "a cat", "the mood")
-    assert tokens(make("cross-encoder", kind), item) == [cls, "a", "man", sep, "a", "cat", sep, "the", "mood", sep]
-    assert tokens(make("cross-encoder", kind, inputs="sentences"), item) == [cls, "a", "man", sep, "a", "cat", sep]
-    assert tokens(make("cross-encoder", kind, inputs="condition"), item) == [cls, "the", "mood", sep]
+    item, condition = ("a man", "a cat", "the mood"), [cls, "the", "mood", sep]
+    sentences = [cls, "a", "man", sep, "a", "cat", sep]
+    assert tokens(tiny_model("cross-encoder", kind), item) == [*sentences, *condition[1:]]
+    assert tokens(tiny_model("cross-encoder", kind, inputs="sentences"), item) == sentences
+    assert tokens(tiny_model("cross-encoder", kind, inputs="condition"), item) == condition
 
 
 @pytest.mark.parametrize(("kind", "sep"), [("bert", "[SEP]"), ("roberta", "</s>")])
 def test_separators_typed_by_people_do_not_part_the_texts(kind: str, sep: str) -> None:
-    method = make("cross-encoder", kind)
+    method = tiny_model("cross-encoder", kind)
     typed = f"a {sep} man"
     found = tokens(method, (typed, "a cat", f"{sep}{sep}"))
     assert found.count(sep) == 3  # two written by the method, one by the tokenizer
@@ -45,7 +41,7 @@ def test_separators_typed_by_people_do_not_part_the_texts(kind: str, sep: str) -
 
 
 def test_the_cross_encoder_of_a_decoder_puts_end_tokens_between_the_texts() -> None:
-    method = make("cross-encoder", "qwen2", pooling="last")
+    method = tiny_model("cross-encoder", "qwen2", pooling="last")
     ((row,),) = method.tokenize([("a <end> cat", "a man", "the mood")])
     found = method.backbone.tokenizer.convert_ids_to_tokens(row.ids)
     assert [place for place, token in enumerate(found) if token == "<end>"] == [5, 8, 11]  # that of the text is broken
@@ -55,14 +51,14 @@ def test_the_cross_encoder_of_a_decoder_puts_end_tokens_between_the_texts() -> N
 
 
 def test_texts_that_nothing_can_part_are_refused() -> None:
-    method = make("cross-encoder", "qwen2")
+    method = tiny_model("cross-encoder", "qwen2")
     method.backbone.tokenizer.eos_token = None
     with pytest.raises(ConfigError, match="neither a separator nor an end token"):
         method.score(["a"], ["a"], ["a"])
 
 
 def test_the_cross_encoder_without_condition_reads_two_sentences() -> None:
-    method, ablation = make("cross-encoder"), make("cross-encoder", inputs="sentences")
+    method, ablation = tiny_model("cross-encoder"), tiny_model("cross-encoder", inputs="sentences")
     ablation.load_state_dict(method.state_dict())
     np.testing.assert_array_equal(
         method.score_unconditional(SENTENCES, SENTENCES[::-1]), ablation.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -77,14 +73,14 @@ def test_the_cross_encoder_without_condition_reads_two_sentences() -> None:
     ],
 )
 def test_the_bi_encoder_reads_a_pair(kind: str, expected: list[str]) -> None:
-    method = make("bi-encoder", kind)
+    method = tiny_model("bi-encoder", kind)
     assert tokens(method, ("a man", "the mood")) == expected
     types = method.tokenize([("a man", "the mood")])[0][0].types
     assert sum(types) == (3 if kind == "bert" else 0)
 
 
 def test_a_long_sentence_leaves_the_condition_in_a_pair() -> None:
-    method = make("bi-encoder")
+    method = tiny_model("bi-encoder")
     with pytest.warns(TruncationWarning):
         one, other = (method.encode([LONG * 2], [text]) for text in ("the mood", "the sport"))
     assert np.abs(one - other).max() > 1e-4
@@ -92,7 +88,7 @@ def test_a_long_sentence_leaves_the_condition_in_a_pair() -> None:
 
 @pytest.mark.parametrize("name", ["tri-encoder", "unconditional"])
 def test_tri_encoders_cost_one_pass_per_text(name: str) -> None:
-    method = make(name)
+    method = tiny_model(name)
     with encoded_rows(method.backbone) as rows:
         method.encode_grid(SENTENCES, CONDITIONS[:3])
         method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -100,8 +96,8 @@ def test_tri_encoders_cost_one_pass_per_text(name: str) -> None:
 
 
 def test_models_of_one_encoder_encode_a_text_once() -> None:
-    one = make("tri-encoder", pooling="mean")
-    other = METHODS["unconditional"](one.backbone, METHODS["unconditional"].config_cls()).eval()
+    one = tiny_model("tri-encoder", pooling="mean")
+    other = tiny_model("unconditional", backbone=one.backbone)
     one.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
     with encoded_rows(one.backbone) as rows:
         other.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -110,14 +106,14 @@ def test_models_of_one_encoder_encode_a_text_once() -> None:
 
 @torch.no_grad()
 def test_hadamard_multiplies() -> None:
-    method = make("tri-encoder")
+    method = tiny_model("tri-encoder")
     expected = method.encode_sentences(SENTENCES) * method.encode_conditions(CONDITIONS)
     np.testing.assert_allclose(method.encode(SENTENCES, CONDITIONS), expected, atol=1e-6)
 
 
 def test_training_one_model_changes_the_identity_of_all_that_share_its_encoder() -> None:
-    one = make("tri-encoder")
-    other = METHODS["bi-encoder"](one.backbone, METHODS["bi-encoder"].config_cls()).eval()
+    one = tiny_model("tri-encoder")
+    other = tiny_model("bi-encoder", backbone=one.backbone)
     before, score = other.fingerprint, other.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
     one.train()
     with torch.no_grad():
@@ -138,4 +134,4 @@ def test_training_one_model_changes_the_identity_of_all_that_share_its_encoder()
 )
 def test_settings_that_cannot_be(name: str, settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make(name, **settings)
+        tiny_model(name, **settings)

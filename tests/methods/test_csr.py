@@ -18,22 +18,17 @@ from condviz.encoder.pinned import find_packaged
 from condviz.encoder.pooling import pool
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
-from condviz.methods.catalog import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
-from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_nv_embed
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_model, tiny_nv_embed
 
 OTHERS = ["mpnet", "deberta-v2", "modernbert", "llama", "qwen2", "qwen3", "mistral", "nv-embed"]
 ROUTERS = ["query_key", "multihead", "hidden", "random"]
 
 
-def make(kind: str = "bert", **settings: object) -> CSR:
-    return CSR(tiny_backbone(kind), CSRConfig(**settings)).eval()
-
-
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
 def test_without_routed_layers_it_is_the_plain_encoder(kind: str, pooling: str) -> None:
-    method = make(kind, num_routed_layers=0, pooling=pooling)
+    method = tiny_model("csr", kind, num_routed_layers=0, pooling=pooling)
     plain = method.backbone.encode([(text,) for text in SENTENCES], pooling=pooling)
     torch.testing.assert_close(torch.from_numpy(method.encode(SENTENCES, CONDITIONS)), plain, rtol=0, atol=1e-6)
     with torch.no_grad():
@@ -47,12 +42,12 @@ def test_without_routed_layers_it_is_the_plain_encoder(kind: str, pooling: str) 
 @pytest.mark.parametrize(("conditions", "message"), [("the mood", "must be lists"), ([], "0 conditions")])
 def test_weights_need_a_list_of_conditions(conditions: str | list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        make().token_weights("a cat", conditions)
+        tiny_model("csr").token_weights("a cat", conditions)
 
 
 @torch.no_grad()
 def test_one_routed_layer_is_the_formula_of_the_paper() -> None:
-    method = make()
+    method = tiny_model("csr")
     backbone, layers = method.backbone, method.backbone.layers
     sentence, condition = (backbone.collate(backbone.tokenize([(text,)])) for text in (SENTENCES[1], "the mood"))
     hidden = layers.run(layers.embed(sentence), sentence.mask, stop=2)[-1]
@@ -69,16 +64,16 @@ def test_one_routed_layer_is_the_formula_of_the_paper() -> None:
 @pytest.mark.parametrize("router", ROUTERS)
 def test_a_grid_from_cached_states_is_what_single_rows_give(router: str) -> None:
     settings = {"router": router, "num_routed_layers": 2}
-    grid = make(**settings).encode_grid(SENTENCES, CONDITIONS[:3])
-    single = make(**settings)
+    grid = tiny_model("csr", **settings).encode_grid(SENTENCES, CONDITIONS[:3])
+    single = tiny_model("csr", **settings)
     single.backbone.cache = EmbeddingCache(max_bytes=0)
-    for i, condition in enumerate(CONDITIONS[:3]):
-        for j, sentence in enumerate(SENTENCES):
-            np.testing.assert_allclose(single.encode([sentence], [condition])[0], grid[i, j], atol=1e-5)
+    for i, j in ((0, 0), (1, 1), (2, 1), (0, 3)):
+        vector = single.encode([SENTENCES[j]], [CONDITIONS[i]])[0]
+        np.testing.assert_allclose(vector, grid[i, j], atol=1e-5)
 
 
 def test_a_grid_costs_one_pass_per_text() -> None:
-    method = make(num_routed_layers=2)
+    method = tiny_model("csr", num_routed_layers=2)
     with encoded_rows(method.backbone) as rows:
         method.encode_grid(SENTENCES, CONDITIONS[:3])
         method.encode(SENTENCES, CONDITIONS)
@@ -86,7 +81,7 @@ def test_a_grid_costs_one_pass_per_text() -> None:
 
 
 def test_variants_share_the_states_below_their_routers() -> None:
-    one = make()
+    one = tiny_model("csr")
     other = CSR(one.backbone, CSRConfig(router="hidden")).eval()
     one.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
     with encoded_rows(one.backbone) as rows:
@@ -96,7 +91,7 @@ def test_variants_share_the_states_below_their_routers() -> None:
 
 
 def test_random_weights_are_fixed_by_texts_and_know_nothing_else() -> None:
-    one, other = make(router="random"), make(router="random")
+    one, other = tiny_model("csr", router="random"), tiny_model("csr", router="random")
     torch.manual_seed(7)
     np.testing.assert_array_equal(
         one.token_weights("a cat", ["the mood"]).weights, other.token_weights("a cat", ["the mood"]).weights
@@ -106,9 +101,9 @@ def test_random_weights_are_fixed_by_texts_and_know_nothing_else() -> None:
 
 
 def test_heavy_router_adds_two_layers_for_each_routed_one() -> None:
-    method = make(router="heavy", num_routed_layers=2)
+    method = tiny_model("csr", router="heavy", num_routed_layers=2)
     assert method.added_parameters == 2 * 2 * (32 * 32 + 32)
-    assert make().added_parameters == 0
+    assert tiny_model("csr").added_parameters == 0
     assert np.isfinite(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).all()
 
 
@@ -127,7 +122,7 @@ def test_heavy_router_adds_two_layers_for_each_routed_one() -> None:
 )
 def test_settings_that_cannot_be(settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make(**settings)
+        tiny_model("csr", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +132,6 @@ def minilm() -> Backbone:
     return pretrained.load_backbone(device="cpu", precision="float32")
 
 
-@pytest.mark.parametrize("name", ["csr", "csr-bi", "csr-prefix"])
 @pytest.mark.parametrize(
     ("sentence", "words"),
     [
@@ -149,20 +143,20 @@ def minilm() -> Backbone:
         ("1,000 dogs; 3.5 cats", "1,000|dogs|;|3.5|cats"),
     ],
 )
-def test_weights_belong_to_the_words_that_people_see(minilm: Backbone, name: str, sentence: str, words: str) -> None:
-    method = METHODS[name](minilm, METHODS[name].config_cls(pooling="mean")).eval()
-    found = method.token_weights(sentence, ["the sport", "the mood"])
-    assert "|".join(word.text for word in found.words) == words
-    assert (found.weights > 0).all()  # every word, an emoji too, has a token of its own
-    np.testing.assert_allclose(found.weights.sum(-1) + found.hidden_mass, 1, atol=1e-5)
-    special = [i for i, token in enumerate(found.tokens) if token.start == token.end]
-    shown = found.token_weights.sum(-1) - found.token_weights[..., special].sum(-1)
-    np.testing.assert_allclose(found.weights.sum(-1), shown, atol=1e-5)
-    assert len(special) == (3 if name == "csr-prefix" else 2)
+def test_weights_belong_to_the_words_that_people_see(minilm: Backbone, sentence: str, words: str) -> None:
+    for name, number in (("csr", 2), ("csr-bi", 2), ("csr-prefix", 3)):
+        found = tiny_model(name, backbone=minilm, pooling="mean").token_weights(sentence, ["the sport", "the mood"])
+        assert "|".join(word.text for word in found.words) == words
+        assert (found.weights > 0).all()  # every word, an emoji too, has a token of its own
+        np.testing.assert_allclose(found.weights.sum(-1) + found.hidden_mass, 1, atol=1e-5)
+        special = [i for i, token in enumerate(found.tokens) if token.start == token.end]
+        shown = found.token_weights.sum(-1) - found.token_weights[..., special].sum(-1)
+        np.testing.assert_allclose(found.weights.sum(-1), shown, atol=1e-5)
+        assert len(special) == number
 
 
 def test_words_behind_the_cut_have_no_weight() -> None:
-    method = make()
+    method = tiny_model("csr")
     with pytest.warns(TruncationWarning):
         method.encode([" ".join(WORDS * 10)], ["the mood"])
     found = method.token_weights(" ".join(WORDS * 10), ["the mood"])
@@ -177,14 +171,17 @@ def test_random_weights_in_half_precision() -> None:
     assert np.isfinite(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).all()  # ids are padded further than states
 
 
-@pytest.mark.parametrize("router", ["query_key", "hidden", "multihead"])
-@pytest.mark.parametrize("kind", ["mpnet", "deberta-v2", "modernbert", "qwen3", "mistral"])
+@pytest.mark.parametrize(
+    ("kind", "router"),
+    [
+        *((kind, "query_key") for kind in ("mpnet", "deberta-v2", "modernbert", "qwen3", "mistral")),
+        *((kind, router) for kind in ("mpnet", "qwen3") for router in ("hidden", "multihead")),
+    ],
+)
 def test_other_types_of_encoder_are_routed_alike_with_cache_and_without(kind: str, router: str) -> None:
-    settings = CSRConfig(num_routed_layers=2, router=router)
-    method = CSR(tiny_backbone(kind), settings).eval()
+    method, alone = (tiny_model("csr", kind, num_routed_layers=2, router=router) for _ in range(2))
     vectors = method.encode(SENTENCES, CONDITIONS)
     for sentence, condition, vector in zip(SENTENCES, CONDITIONS, vectors, strict=True):
-        alone = CSR(tiny_backbone(kind), settings).eval()
         rows = zip(*alone.tokenize([(sentence, condition)]), strict=True)
         with torch.no_grad():
             expected, weights = alone.embed_and_weigh(*(alone.backbone.collate(part) for part in rows))
@@ -220,7 +217,7 @@ def test_other_types_of_encoder_read_both_texts_at_once(tmp_path: Path, kind: st
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_a_decoder_routes_by_the_last_token_of_the_condition(kind: str) -> None:
-    method = METHODS["csr-bi"](tiny_backbone(kind), CSRBiConfig(num_routed_layers=1, pooling="mean")).eval()
+    method = tiny_model("csr-bi", kind, num_routed_layers=1, pooling="mean")
     model = method.backbone.model
     ((first, second),) = method.tokenize([(SENTENCES[0], CONDITIONS[1])])
     assert second.ids[0] == second.ids[-1] == first.ids[-1]  # the end token parts both texts
@@ -242,7 +239,7 @@ def test_a_decoder_routes_by_the_last_token_of_the_condition(kind: str) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_a_decoder_reads_a_prefix_as_the_library_reads_its_cache(kind: str) -> None:
-    method = METHODS["csr-prefix"](tiny_backbone(kind), CSRPrefixConfig(num_routed_layers=0, pooling="mean")).eval()
+    method = tiny_model("csr-prefix", kind, num_routed_layers=0, pooling="mean")
     model = method.backbone.model
     ((sentence, condition),) = method.tokenize([(SENTENCES[0], CONDITIONS[1])])
     states = model(input_ids=torch.tensor([condition.ids])).last_hidden_state

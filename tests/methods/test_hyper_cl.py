@@ -11,19 +11,14 @@ from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods import encoders
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, project_rows
-from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_model
 
 SIZE = 32
 
 
-def make(**settings: object) -> HyperCL:
-    torch.manual_seed(1)
-    return HyperCL(tiny_backbone(), HyperCLConfig(**settings)).eval()
-
-
 @torch.no_grad()
 def test_zero_weights_and_the_identity_as_bias_give_the_sentence_back() -> None:
-    method = make(rank=None)
+    method = tiny_model("hyper-cl", rank=None)
     torch.nn.init.zeros_(method.hyper.weight)
     method.hyper.bias.copy_(torch.eye(SIZE).flatten())
     np.testing.assert_allclose(method.encode(SENTENCES, CONDITIONS), method.encode_sentences(SENTENCES), atol=1e-6)
@@ -32,7 +27,7 @@ def test_zero_weights_and_the_identity_as_bias_give_the_sentence_back() -> None:
 
 @torch.no_grad()
 def test_low_rank_with_as_many_dimensions_equals_the_full_matrix() -> None:
-    full, low = make(rank=None), make(rank=SIZE)
+    full, low = tiny_model("hyper-cl", rank=None), tiny_model("hyper-cl", rank=SIZE)
     low.condition.load_state_dict(full.condition.state_dict())
     torch.nn.init.zeros_(low.hyper_right.weight)
     low.hyper_right.bias.copy_(torch.eye(SIZE).flatten())
@@ -77,7 +72,7 @@ def test_parameters_are_those_of_the_papers(size: int, rank: int | None, expecte
 
 @pytest.mark.parametrize("rank", [None, 4])
 def test_matrix_times_vector_is_the_embedding(rank: int | None) -> None:
-    method = make(rank=rank)
+    method = tiny_model("hyper-cl", rank=rank)
     matrix = method.condition_matrix("the mood")
     assert (matrix.shape, matrix.dtype) == ((SIZE, SIZE), np.float32)
     assert np.linalg.matrix_rank(matrix) == (rank or SIZE)
@@ -87,7 +82,7 @@ def test_matrix_times_vector_is_the_embedding(rank: int | None) -> None:
 
 @pytest.mark.parametrize("rank", [None, 1, 4, SIZE])
 def test_one_condition_at_a_time_gives_what_a_matrix_for_each_row_gives(rank: int | None) -> None:
-    method, index = make(rank=rank), torch.tensor([1, 0, 1, 2])
+    method, index = tiny_model("hyper-cl", rank=rank), torch.tensor([1, 0, 1, 2])
     sentences = method.encode_sentences(SENTENCES, convert_to_tensor=True)
     conditions = method.encode_conditions(CONDITIONS, convert_to_tensor=True)
     one, other = method.embed_by_condition(sentences, conditions, index), method.compose(sentences, conditions, index)
@@ -97,7 +92,7 @@ def test_one_condition_at_a_time_gives_what_a_matrix_for_each_row_gives(rank: in
 
 
 def test_a_grid_costs_one_pass_per_text() -> None:
-    method = make(rank=4)
+    method = tiny_model("hyper-cl", rank=4)
     with encoded_rows(method.backbone) as rows:
         method.encode(SENTENCES, CONDITIONS)
         method.encode_grid(SENTENCES, CONDITIONS[:3])
@@ -105,7 +100,7 @@ def test_a_grid_costs_one_pass_per_text() -> None:
 
 
 def test_low_rank_never_makes_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    method, shapes = make(rank=2), []
+    method, shapes = tiny_model("hyper-cl", rank=2), []
     matmul = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: shapes.append((r := matmul(a, b)).shape) or r)
     method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -119,7 +114,7 @@ def test_ranks_that_cannot_be(rank: object) -> None:
     with pytest.raises(ConfigError, match="rank is "):
         HyperCLConfig(rank=rank)
     with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
-        make(rank=33)
+        tiny_model("hyper-cl", rank=33)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -140,7 +135,7 @@ def test_in_float32_it_is_projected_by_onednn(monkeypatch: pytest.MonkeyPatch) -
 def test_rows_composed_from_known_vectors_tell_their_progress_and_can_be_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    method, told = make(rank=None), []
+    method, told = tiny_model("hyper-cl", rank=None), []
     whole = method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)  # every vector is in the cache now
     monkeypatch.setattr(encoders, "COMPOSE_BYTES", 1)
     options = {"progress": lambda *now: told.append(now)}

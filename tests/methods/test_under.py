@@ -15,21 +15,19 @@ from sklearn.pipeline import make_pipeline
 
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS, ConditionalEncoder
-from condviz.methods.catalog import CASEConfig
-from tests.methods.test_base import make
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 SPORT = "the sport"
 
 
 @pytest.fixture
 def model() -> ConditionalEncoder:
-    return make("bi-encoder")
+    return tiny_model("bi-encoder")
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].encodes])
 def test_it_encodes_under_its_condition(name: str) -> None:
-    model = make(name)
+    model = tiny_model(name)
     np.testing.assert_array_equal(model.under(SPORT).encode(SENTENCES), model.encode(SENTENCES, SPORT))
     np.testing.assert_array_equal(model.under(None).encode(SENTENCES), model.encode_sentences(SENTENCES))
 
@@ -58,7 +56,7 @@ def test_a_condition_is_one_text(model: ConditionalEncoder, wrong: object) -> No
 
 
 def test_the_dimension_is_that_of_its_vectors() -> None:
-    case = METHODS["case"](tiny_backbone(), CASEConfig(projection="linear", projection_dim=5)).eval()
+    case = tiny_model("case", projection="linear", projection_dim=5)
     for condition in (SPORT, None):
         under = case.under(condition)
         assert under.encode(SENTENCES).shape == (4, under.get_sentence_embedding_dimension())

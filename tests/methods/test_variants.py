@@ -9,14 +9,14 @@ import condviz
 from condviz.errors import ConfigError, UnknownModelError
 from condviz.methods.catalog import VARIANTS, CSRBiConfig, split_variant
 from condviz.methods.csr import CSR, CSRBi, CSRConfig
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_backbone, tiny_model
 
 CONDITIONS = ["the sport", "the mood"]
 
 
 @pytest.fixture(scope="module")
 def csr() -> CSR:
-    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+    return tiny_model("csr", num_routed_layers=2)
 
 
 def test_variants_differ_and_share_the_encoder(csr: CSR) -> None:

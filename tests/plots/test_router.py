@@ -9,9 +9,9 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import delete_words, read_words
 from condviz.methods.catalog import CSRPrefixConfig
-from condviz.methods.csr import CSR, CSRConfig, CSRPrefix
+from condviz.methods.csr import CSR, CSRPrefix
 from condviz.plots import router
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 TEXT = SENTENCES[1]
 CONDITIONS = ["the sport", "the mood"]
@@ -19,7 +19,7 @@ CONDITIONS = ["the sport", "the mood"]
 
 @pytest.fixture(scope="module")
 def csr() -> CSR:
-    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+    return tiny_model("csr", num_routed_layers=2)
 
 
 def test_figures_show_what_the_model_computes(csr: CSR) -> None:

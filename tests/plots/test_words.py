@@ -14,9 +14,9 @@ from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.baselines import BiEncoder, BiEncoderConfig
 from condviz.methods.catalog import CSRPrefixConfig
-from condviz.methods.csr import CSR, CSRConfig
+from condviz.methods.csr import CSR
 from condviz.plots import router, words
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 TEXT = "The man <b>surfs</b>, 3 times & more."
 CONDITIONS = ["the sport", "the <i>mood</i>"]
@@ -24,7 +24,7 @@ CONDITIONS = ["the sport", "the <i>mood</i>"]
 
 @pytest.fixture(scope="module")
 def csr() -> CSR:
-    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+    return tiny_model("csr", num_routed_layers=2)
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from condviz.errors import ConfigError, DataError
-from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.hyper_cl import HyperCL
 from condviz.store import build
 from condviz.store.build import append_store, build_store
 from condviz.store.disk import open_store
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 pytest.importorskip("lance")
 
 
 def make_model(seed: int = 0) -> HyperCL:
-    return HyperCL(tiny_backbone(seed=seed), HyperCLConfig(rank=4, transform=False)).eval()
+    return tiny_model("hyper-cl", seed=seed, transform=False)
 
 
 @pytest.fixture(scope="module")

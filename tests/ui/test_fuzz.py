@@ -18,12 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from condviz.methods import METHODS
 from condviz.models.registry import describe
 from condviz.training.jobs import Jobs
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.pool import ModelPool
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_model
 from tests.training.toy_jobs import pretend_jobs
 
 EXAMPLES = int(os.environ.get("CONDVIZ_FUZZ", "100"))
@@ -154,8 +153,7 @@ class Page:
 
 def load(name: str) -> Any:
     info = describe(name)
-    method = METHODS[info.method]
-    model = method(tiny_backbone(), method.config_cls(**({"rank": 4} if name == "hyper-cl" else {}))).eval()
+    model = tiny_model(info.method)
     model.info = info
     return model
 

@@ -12,7 +12,6 @@ from condviz.analysis import links as core
 from condviz.analysis.answers import LinkProfile
 from condviz.data import kg_formats
 from condviz.errors import CondvizError, DataError
-from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.ui.links import LinksTab, _link
 from condviz.ui.markup import dimmed
@@ -20,14 +19,13 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.kg_toy import write_graph
 from tests.pages import build_view, last, last_before_error
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_model
 
 
 @pytest.fixture
 def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
     monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
-    method = METHODS["tri-encoder"]
-    model = method(tiny_backbone(), method.config_cls(pooling="mean")).eval()
+    model = tiny_model("tri-encoder", pooling="mean")
     model.info = registry.describe(registry.link_models("everyday")[0])
     monkeypatch.setattr(core, "_predictors", type(core._predictors)(4))
     found = build_view(LinksTab, ModelPool(["bi-encoder"], lambda name: model))

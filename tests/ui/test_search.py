@@ -13,9 +13,7 @@ import pytest
 
 from condviz.analysis.answers import Hits
 from condviz.errors import CondvizError, DataError
-from condviz.methods.baselines import BiEncoder
-from condviz.methods.catalog import BiEncoderConfig
-from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.hyper_cl import HyperCL
 from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import demo
@@ -26,14 +24,14 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.search import HITS, OWN_STORE, TRIES, Searches, SearchTab
 from condviz.ui.state import read_link
 from tests.pages import build_view, last, last_before_error
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_model
 
 FORM = (SENTENCES[0], "the sport\nthe mood", "scenes", "hyper-cl", "", "", 3)
 
 
 @pytest.fixture
 def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
-    model = HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+    model = tiny_model("hyper-cl", transform=False)
     model.info = registry.describe("hyper-cl")
     texts = [*SENTENCES, "a <b>bold</b> dog", "the mood of two dogs"]
     monkeypatch.setattr(demo, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
@@ -44,7 +42,7 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
 @pytest.fixture
 def two_models(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> SearchTab:
     """The tab with a model that reads texts again, by the vectors of the other one."""
-    reader = BiEncoder(tiny_backbone(seed=1), BiEncoderConfig()).eval()
+    reader = tiny_model("bi-encoder", seed=1)
     reader.info = registry.describe("bi-encoder")
     pool = tab.pool
     load = pool._load
@@ -158,7 +156,7 @@ def test_a_link_keeps_the_number_of_hits_that_was_asked_for(tab: SearchTab) -> N
 def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
     tab: SearchTab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained = HyperCL(tiny_backbone(seed=2), HyperCLConfig(rank=4, transform=False)).eval()
+    trained = tiny_model("hyper-cl", seed=2, transform=False)
     trained.info = replace(registry.describe("hyper-cl"), name="my-model")
     load = tab.pool._load
     monkeypatch.setattr(tab.pool, "_load", lambda name: trained if name == "my-model" else load(name))

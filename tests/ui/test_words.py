@@ -11,7 +11,7 @@ import condviz
 from condviz.analysis.readings import WordReading
 from condviz.data.examples import load_examples
 from condviz.errors import CheckpointError, DataError, UnknownModelError
-from condviz.methods import METHODS, ConditionalScorer
+from condviz.methods import ConditionalScorer
 from condviz.models import registry
 from condviz.plots.words import heaviest_word
 from condviz.ui import words
@@ -19,7 +19,7 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from condviz.ui.words import TAB, WordsTab
 from tests.pages import build_view, last
-from tests.tiny import SENTENCES, tiny_backbone
+from tests.tiny import SENTENCES, tiny_backbone, tiny_model
 
 NAMES = ("bi-encoder", "csr", "csr-bi", "cross-encoder", "hyper-cl")
 ONE, TWO = SENTENCES[:2]
@@ -34,8 +34,7 @@ def tab() -> WordsTab:
         if name == "hyper-cl":
             raise CheckpointError("The file is cut short.")
         info = registry.describe(name)
-        method = METHODS[info.method]
-        model = method(backbone, method.config_cls()).eval()
+        model = tiny_model(info.method, backbone=backbone)
         model.info = replace(info, revision=model.fingerprint[:12])
         return model
 

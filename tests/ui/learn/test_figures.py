@@ -11,11 +11,10 @@ import torch
 
 from condviz.data.lessons import Step
 from condviz.errors import DataError
-from condviz.methods.catalog import HyperCLConfig
 from condviz.methods.hyper_cl import HyperCL
 from condviz.ui.learn.figures import FIGURES, make_figure
 from condviz.ui.learn.figures.models import passes
-from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
+from tests.tiny import SENTENCES, encoded_rows, tiny_model
 
 ROOT = Path(__file__).resolve().parents[3]
 RANK = 8
@@ -25,7 +24,7 @@ TEXTS = {"condition": "the sport", "sentence1": SENTENCES[0], "sentence2": SENTE
 @pytest.fixture(scope="module")
 def model() -> HyperCL:
     torch.manual_seed(0)
-    return HyperCL(tiny_backbone(), HyperCLConfig(rank=RANK)).eval()
+    return tiny_model("hyper-cl", rank=RANK)
 
 
 def test_the_whole_matrix_gives_the_score_of_the_model(model: HyperCL) -> None:

@@ -10,15 +10,14 @@ import pytest
 
 from condviz.data.lessons import Lesson, load_lessons
 from condviz.errors import DataError
-from condviz.methods import METHODS, ConditionalScorer
-from condviz.methods.catalog import HyperCLConfig
+from condviz.methods import ConditionalScorer
 from condviz.models import registry
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.tab import TAB, LearnTab, step_link, to_html
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.pages import build_view
-from tests.tiny import tiny_backbone
+from tests.tiny import tiny_backbone, tiny_model
 
 LESSONS = load_lessons()
 STEPS = [(lesson, number) for lesson in LESSONS for number in range(1, len(lesson.steps) + 1)]
@@ -30,9 +29,7 @@ def tab() -> LearnTab:
 
     def load(name: str) -> ConditionalScorer:
         info = registry.describe(name)
-        method = METHODS[info.method]
-        config = HyperCLConfig(rank=8) if name == "hyper-cl" else method.config_cls()
-        model = method(backbone, config).eval()
+        model = tiny_model(info.method, backbone=backbone, **({"rank": 8} if name == "hyper-cl" else {}))
         model.info = replace(info, revision=model.fingerprint[:12])
         return model
 
