@@ -82,7 +82,7 @@ def test_a_bi_encoder_needs_nothing_of_ours(tmp_path: Path, settings: dict, plai
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bi-encoder", "hyper-cl", "case", "wn18rr-hyper-cl"])
+@pytest.mark.parametrize("name", ["bi-encoder", "case", "wn18rr-hyper-cl"])
 def test_shipped_models_are_saved_byte_for_byte_and_open(tmp_path: Path, name: str) -> None:
     model = condviz.load(name, **OPTIONS)
     model.save_pretrained(tmp_path / name)
