@@ -13,15 +13,7 @@ from annotated_types import Interval
 from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, turn_at_random, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
-from condviz.analysis.neighbors import (
-    Neighbors,
-    ValueAgreement,
-    by_condition,
-    each_once,
-    knn_change,
-    nearest,
-    value_agreement,
-)
+from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError, check_count
 from condviz.spec import Field, Key, checked
@@ -201,7 +193,7 @@ def build_map(
     before, after = _embed(model, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
     sides = []
-    first, of = each_once(points.texts, points.conditions)
+    first, of = points.copies
     once = points.take(first)
     groups = once.conditions if points.within else None
     for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
@@ -243,7 +235,7 @@ def measure_space(
         progress: Called with (done, total); may raise to stop.
     """
     unit, problems = unit_rows(vectors), {}
-    first, _ = each_once(points.texts, points.conditions)
+    first, _ = points.copies
 
     def attempt(name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from condviz.data.texts import fold
 from condviz.errors import ConfigError
 from condviz.evaluation.verdicts import Verdict, judge_drawn
 from condviz.types import Progress
+
+if TYPE_CHECKING:
+    from condviz.analysis.points import MapPoints
 
 CHUNK_CELLS = 2**23
 """Cosines held at once: 32 MB."""
@@ -34,7 +38,7 @@ class Neighbors:
     """(n, k) float32 in [-1, 1]; NaN where the index is -1."""
 
     def with_copies(self, first: np.ndarray, of: np.ndarray) -> Neighbors:
-        """Return the neighbours of all n points, if these are those of the points `first` (see `each_once`)."""
+        """Return the neighbours of all n points, if these are those of the points `first` (see `MapPoints.copies`)."""
         found = np.where(self.indices >= 0, first[self.indices], -1)
         return Neighbors(found[of].astype(np.int32), self.cosines[of])
 
@@ -52,22 +56,6 @@ class ValueAgreement:
     """Share of the nearest neighbours (`NEAREST`, same condition) with the same value, in [0, 1]."""
     chance: float
     """What random neighbours give."""
-
-
-def each_once(texts: Sequence[str], conditions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Find copies, which are no neighbours: equal texts, but for case and blanks, under one condition.
-
-    Args:
-        texts, conditions: n each.
-
-    Returns:
-        (m,) the first point of each different one, and (n,) for every point the place of its first one among these.
-    """
-    places: dict[tuple[str, str], int] = {}
-    of = np.array(
-        [places.setdefault((where, fold(text)), len(places)) for text, where in zip(texts, conditions, strict=True)]
-    )
-    return np.unique(of, return_index=True)[1], of
 
 
 def nearest(
@@ -152,34 +140,30 @@ def value_agreement(
     )
 
 
-def judge_values(
-    before: Neighbors, after: Neighbors, conditions: Sequence[str], values: Sequence[str], texts: Sequence[str]
-) -> tuple[Verdict, Verdict]:
-    """Judge whether sentences with the same value are neighbours, against shuffled values.
+def judge_values(before: Neighbors, after: Neighbors, points: MapPoints) -> tuple[Verdict, Verdict]:
+    """Judge whether sentences with the same value are neighbours, against values shuffled within each condition.
 
     Args:
-        before, after: Nearest others within each condition, without and with it; no copies (`each_once`).
-        conditions: (n,) condition of each point.
-        values: (n,) value of each, "" where unknown.
-        texts: (n,) sentence of each; of copies the first counts.
+        before, after: Nearest others of n points without and with the condition; no copies.
+        points: The points, of whose copies the first counts.
 
     Returns:
         Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen, and how far it is
         above chance after conditioning. Both rest on the number of different sentences, as a sentence under several
         conditions is no further evidence.
     """
-    _, places = np.unique(np.asarray(conditions, dtype=object).astype(str), return_inverse=True)
-    codes = np.unique(np.asarray(values, dtype=object).astype(str), return_inverse=True)[1]
-    known = np.array([bool(value) for value in values]) & np.isin(
-        np.arange(len(values)), each_once(texts, conditions)[0]
-    )
+    _, places = np.unique(np.asarray(points.conditions, dtype=object).astype(str), return_inverse=True)
+    codes = np.unique(np.asarray(points.values, dtype=object).astype(str), return_inverse=True)[1]
+    known = np.zeros(len(codes), dtype=bool)
+    known[points.copies[0]] = True
+    known &= np.array(list(map(bool, points.values)))
     sides = []
     for side in (before, after):
         indices = side.indices[:, :NEAREST]
         usable = (indices >= 0) & known[:, None] & known[indices]
         sides.append((indices, usable, np.maximum(usable.sum(axis=1), 1)))
-    points = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
-    number = len({fold(texts[point]) for point in points})
+    chosen = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
+    number = len({fold(points.texts[row]) for row in chosen})
     if number < FEWEST:
         few = Verdict("few", np.nan, None, None, number)
         return few, few
@@ -188,7 +172,7 @@ def judge_values(
         """Return the share of neighbours with the same label, (draws, points), of either side for labels (draws, n)."""
         equal = (labels[:, indices] == labels[:, :, None] for indices, *_ in sides)
         same = ((one & usable).sum(axis=2) / count for one, (_, usable, count) in zip(equal, sides, strict=True))
-        return [share[:, points] for share in same]
+        return [share[:, chosen] for share in same]
 
     own, drawn, draw = [share[0] for share in shares(codes[None])], [], np.random.default_rng(0)
     members = [np.flatnonzero((places == place) & known) for place in range(places.max() + 1)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,11 +72,21 @@ class MapPoints:
         """The value of each point, "" where unknown; empty if the table has none."""
         return self.columns.get(self.value, ())
 
+    @cached_property
+    def copies(self) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) the first point of each different one, and (n,) the place of that of every point among them.
+
+        Copies, which are no neighbours, are equal texts, but for case and blanks, under one condition.
+        """
+        places: dict[tuple[str, str], int] = {}
+        named = zip(self.conditions, map(fold, self.texts), strict=True)
+        of = np.array([places.setdefault(one, len(places)) for one in named])
+        return np.unique(of, return_index=True)[1], of
+
     @property
     def within(self) -> bool:
         """Whether a text stands under several conditions: neighbours then share the condition, or it were its own."""
-        texts = list(map(fold, self.texts))
-        return len(set(texts)) < len(set(zip(self.conditions, texts, strict=True)))
+        return len(set(map(fold, self.texts))) < len(self.copies[0])
 
     def take(self, rows: Iterable[int]) -> MapPoints:
         """Return some of the points, by their positions."""

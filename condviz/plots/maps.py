@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
-from condviz.analysis.neighbors import each_once, judge_values
+from condviz.analysis.neighbors import judge_values
 from condviz.evaluation.verdicts import COUNTED, counted
 from condviz.paths import ASSETS
 from condviz.plots.html import render
@@ -93,14 +93,14 @@ def headline(result: EmbeddingMap) -> str:
     points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None or chance is None:
-        once, _ = each_once(points.texts, points.conditions)
+        once, _ = points.copies
         nearest = [side.neighbors.indices[once, 0] for side in (result.before, result.after)]
         unit = "pairs of a sentence and a condition" if points.within else "sentences"
         of = counted(float((nearest[0] != nearest[1]).mean()), len(once))
         of += f" of {unit}" if len(once) >= COUNTED else f" {unit}"
         return f"Once the condition is read, {of} get a new nearest neighbour."
     sides = result.before.neighbors, result.after.neighbors
-    rise, above = judge_values(*sides, points.conditions, points.values, points.texts)
+    rise, above = judge_values(*sides, points)
     if rise.says == "few":
         few = f"{rise.n} sentence{'s have' if rise.n != 1 else ' has'} a known value"
         return f"{few}: too few to say whether the condition brings the same values together."

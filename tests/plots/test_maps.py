@@ -10,7 +10,7 @@ import pytest
 
 from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
-from condviz.analysis.neighbors import each_once, judge_values, knn_change, nearest, value_agreement
+from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.plots.maps import (
     LARGE_PICTURE,
@@ -37,7 +37,7 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
     points = MapPoints(
         tuple(texts or [f"Sentence {i}." for i in range(number)]), tuple(conditions), {"value": tuple(values)}, "value"
     )
-    first, of = each_once(points.texts, conditions)
+    first, of = points.copies
     groups = points.take(first).conditions if points.within else None
     sides = [
         Side(v[:, :2].astype(np.float32), nearest(v[first], 5, groups=groups).with_copies(first, of),
@@ -74,8 +74,9 @@ def test_the_headline_of_random_values_claims_nothing() -> None:
     rng = np.random.default_rng(0)
     conditions = ["a"] * 20 + ["b"] * 20
     sides = [nearest(rng.standard_normal((40, 6)), 5, groups=conditions) for _ in range(2)]
-    texts = [f"Sentence {i}." for i in range(40)]
-    claims = [judge_values(*sides, conditions, rng.choice([*"xyz"], 40).tolist(), texts) for _ in range(1_000)]
+    texts = tuple(f"Sentence {i}." for i in range(40))
+    drawn = (MapPoints(texts, tuple(conditions), {"v": tuple(rng.choice([*"xyz"], 40))}, "v") for _ in range(1_000))
+    claims = [judge_values(*sides, points) for points in drawn]
     assert np.mean([[one.sure for one in both] for both in claims], axis=0).max() <= 0.05
     small = make_map(["a"] * 6, [*"xyxyxy"])
     assert "too few" in headline(small)
