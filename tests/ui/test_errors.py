@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -266,3 +267,16 @@ def test_texts_are_escaped_wherever_they_are_shown() -> None:
     assert "wrong order" in view.row_view(study, int(np.flatnonzero(study.first.right == 0)[0]), 0, 1)
     assert "data-filter" in view.slices(found, "large")
     assert "only one rated row" in view.worst("condition", [], found)
+
+
+def test_a_row_is_named_as_its_file_does() -> None:
+    """By its number there, also where rows before it were left out, and by its id if it has one."""
+    study = toy_study()
+    ids = {"ID": tuple(f"no. {place}" for place in range(len(study.dataset.pairs)))}
+    study = replace(study, dataset=replace(study.dataset, numbers=study.dataset.numbers + 100, extra=ids))
+    found = analyse(study, resamples=0)
+    row = int(found.rows[0])
+    assert f'data-filter="row == {row + 101}"' in view.worst("condition", [], found)
+    shown = view.row_view(study, row, 0, 1)
+    assert f"Row {row + 101}, id" in shown
+    assert f"no. {row}<" in shown
