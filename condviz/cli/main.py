@@ -26,7 +26,7 @@ from condviz.cli.options import STDOUT, add_command, be_quiet, of_function, outp
 from condviz.errors import CondvizError, ConfigError, require
 from condviz.models.registry import load
 
-COMMANDS = "models score show store data train"
+COMMANDS = "inventory score show store train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
