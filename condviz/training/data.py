@@ -1,4 +1,4 @@
-"""Rows to train on: where they come from, which of them go into one batch, and what is wrong with them.
+"""Rows to train on: where they come from, and which of them go into one batch.
 
 A batch of pairs holds b / 2 highs and then their b / 2 lows in the same order, as the losses expect.
 """
@@ -21,16 +21,21 @@ from torch.utils.data import Sampler
 
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair
-from condviz.data.pairs import PairTable, check_read, read_pairs
-from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.data.files import write_text
+from condviz.data.pairs import LABEL_COLUMN, PAIR_COLUMNS, TEXT_COLUMNS, PairTable, check_read, read_pairs
+from condviz.data.tables import to_csv
+from condviz.errors import ConfigError, DataError
 from condviz.training.recipes import Batching, SentenceRecipe, Source
 from condviz.types import Pair, columns
 
 TABLE = "csv"
 """Name of the source that reads any table with the columns of C-STS; the others are those of `condviz.data.corpora`."""
-MIN_ROWS = 16
-"""Fewer rows than this teach nothing that holds for others."""
-FEW_ROWS = 200
+MIN_ROWS = 20
+"""Fewer rated rows teach nothing, and leave none to measure on."""
+MIN_PAIRS = 8
+"""Sentence pairs with two conditions from which batches of pairs are the better choice."""
+LONG_WORDS = 180
+"""About what fits into 256 tokens, the limit of the small encoders."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def load_source(source: Source) -> list[Example]:
         MissingExtraError: If a package that reads the source is not installed.
     """
     if source.name == TABLE:
-        return _read_table(source)[0]
+        return read_examples(source)[0]
     rows = corpora.build(source.name, source.split, seed=source.seed)[: source.rows or None]
     return _examples(rows, f"{source.name} {source.split} {source.seed}")
 
@@ -154,7 +159,7 @@ def read_source(source: Source) -> PairTable:
     return read_pairs(find_table(source.path), **source.reading)
 
 
-def _read_table(source: Source) -> tuple[list[Example], PairTable]:
+def read_examples(source: Source) -> tuple[list[Example], PairTable]:
     """Read a table with its column "teacher", if it has one: rows with a label, each once, and all of it."""
     table = read_source(source)
     column = table.columns.index("teacher") if "teacher" in table.columns else None
@@ -278,77 +283,97 @@ def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
     }
 
 
-# Before a training
+# ---- a table of rated pairs that somebody brings: what will be left out of it, and its two parts ---------------------
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What a recipe's data look like."""
+class RatedTable:
+    """What was found in a table."""
 
-    rows: int = 0
-    """Rows that are trained on, once each."""
-    validation_rows: int = 0
-    """Rows that decide which weights are kept."""
-    dropped: int = 0
-    """Rows of the files that are not used: repeated, without a label, or without a partner in batches of pairs."""
-    units: tuple[tuple[Unit, ...], ...] = ()
-    """What is shuffled, of each source: rows, pairs of rows, or blocks."""
-    validation: tuple[Example, ...] = ()
-    problems: tuple[str, ...] = ()
-    """Why a training cannot begin, in words."""
-    advice: tuple[str, ...] = ()
+    name: str
+    rows: tuple[Pair, ...]
+    """Those that can be used, in the order of the file, each with a rating; none twice."""
+    total: int
+    paired: int
+    """Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares."""
+    notes: tuple[str, ...]
+    """What the reader should know, a sentence each."""
 
-
-def survey(recipe: SentenceRecipe) -> Survey:
-    """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
-    try:
-        parts, raw, notes = [], 0, []
-        for source in recipe.train:
-            is_table = source.name == TABLE and recipe.batching != "blocks"
-            part, table = _read_table(source) if is_table else (load_rows(source, recipe), None)
-            parts.append(part)
-            raw += len(table.pairs) + len(table.report.left_out) if table else len(part)
-            notes += table.notes if table else ()
-        units = [make_units(part, recipe.batching) for part in parts]
-        validation = [row for source in recipe.validation for row in load_source(source)]
-    except CondvizError as error:
-        return Survey(problems=(str(error),))
-    rows = [row for part in units for unit in part for row in unit]
-    said = tuple(_problems(recipe, rows, validation)), (*notes, *_advice(rows, validation))
-    return Survey(len(rows), len(validation), raw - len(rows), tuple(map(tuple, units)), tuple(validation), *said)
+    @property
+    def batching(self) -> str:
+        """How its rows are best batched: "pairs" where most sentence pairs have two conditions."""
+        return "pairs" if self.paired >= MIN_PAIRS and 4 * self.paired >= len(self.rows) else "rows"
 
 
-def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
-    labels, ranked = {row.label for row in rows}, {row.label for row in validation}
+def read_rated(table: PairTable, name: str) -> RatedTable:
+    """Take the rated rows out of a table, `name` its file's; DataError if nothing can be learnt from them."""
+    import pandas as pd
+
+    pairs = table.pairs
+    rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(PAIR_COLUMNS))
+    if rated.empty:
+        raise DataError(
+            f"None of {_count(len(pairs))} of {name} has a rating. Ratings go from 1 (different) to 5 (same)."
+        )
+    groups = rated.groupby(list(TEXT_COLUMNS), sort=False)[LABEL_COLUMN]
+    spread = groups.nunique()
+    means: Any = groups.mean()  # three texts -> rating
+    rows = tuple(Pair(*texts, label=label) for texts, label in means.items())
     if len(rows) < MIN_ROWS:
-        yield f"There are only {len(rows)} rows to train on; at least {MIN_ROWS} are needed, hundreds are better."
-    elif recipe.batching != "blocks" and recipe.batch_size > len(rows):
-        fitting = 2 ** (len(rows).bit_length() - 1)
-        yield f"batch_size is {recipe.batch_size}, but there are only {len(rows)} rows. Set it to {fitting}."
-    if len(labels) == 1 and not recipe.loss.teacher:
-        yield (
-            f"Every row has the label {labels.pop():g}, so there is nothing to tell apart. Add rows with other labels, "
-            "from 1 (different) to 5 (same)."
+        raise DataError(f"{name} has {_count(len(rows))} to learn from. At least {MIN_ROWS} different ones are needed.")
+    if len({row.label for row in rows}) == 1:
+        raise DataError(
+            f"Every rating of {name} is {rows[0].label:g}. There is nothing to tell apart: add rows that are rated "
+            "lower or higher."
         )
-    if recipe.keep == "best" and len(ranked) == 1:
-        yield (
-            f"Every validation row has the label {ranked.pop():g}: no model ranks them better than another. Add other "
-            'labels, or set keep = "last".'
-        )
+    long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
+    averaged = "; where ratings differ, their mean is taken" if (spread.to_numpy() > 1).any() else " left out"
+    facts = (
+        (len(pairs) - len(rated), "without a rating left out"),
+        (len(rated) - len(rows), f"repeated{averaged}"),
+        (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
+    )
+    notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
+    sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
+    return RatedTable(name, rows, len(pairs), int((sizes == 2).sum()), notes)
 
 
-def _advice(rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
-    if MIN_ROWS <= len(rows) < FEW_ROWS:
-        yield f"{len(rows)} rows are few: expect a model that knows these conditions and no others."
-    labels: dict[tuple[str, str, str], set[float]] = defaultdict(set)
-    for row in rows:
-        labels[row.texts].add(row.label)
-    if disputed := sum(len(given) > 1 for given in labels.values()):
-        yield f"{disputed} triples of texts have several labels; the model learns their mean."
-    if shared := sum(row.texts in labels for row in validation):
-        yield (
-            f"{shared} of {len(validation)} validation rows are also trained on: their scores will look better than "
-            "those on new rows."
+def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
+    """Divide into rows to train on and validation rows; a sentence pair is never in both.
+
+    A share of the sentence pairs, in (0, 0.5], is held back; the same table is always divided alike. ConfigError for
+    another share, DataError if one part would have a single rating.
+    """
+    if not isinstance(share, int | float) or not 0 < share <= 0.5:
+        raise ConfigError(f"The validation share is {share!r}, allowed is above 0 and at most 0.5.")
+
+    def place(pair: tuple[str, str]) -> str:
+        return hashlib.sha256("\0".join(pair).encode("utf-8", "replace")).hexdigest()
+
+    pairs = sorted({(row.sentence1, row.sentence2) for row in table.rows}, key=place)
+    held = set(pairs[: max(2, round(share * len(pairs)))])
+    parts = [[row for row in table.rows if ((row.sentence1, row.sentence2) in held) == kept] for kept in (False, True)]
+    if any(len({row.label for row in part}) < 2 for part in parts):
+        raise DataError(
+            f"{table.name} has too few different sentence pairs to hold some of them back. Raise the validation share, "
+            "or add rows."
         )
-    if not validation:
-        yield "Without validation rows there is no curve of scores, and the last weights are kept."
+    return parts[0], parts[1]
+
+
+def store_parts(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
+    """Store the rows to train on and the validation rows in a folder named after them, and return both paths."""
+    import pandas as pd
+
+    frames = (pd.DataFrame(rows, columns=list(PAIR_COLUMNS)) for rows in divide(table, share))
+    texts = [to_csv(frame, as_given=TEXT_COLUMNS) for frame in frames]
+    place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+    place.mkdir(parents=True, exist_ok=True)
+    paths = place / "train.csv", place / "validation.csv"
+    for path, text in zip(paths, texts, strict=True):
+        write_text(path, text)
+    return paths
+
+
+def _count(number: int) -> str:
+    return f"{number:,} row" if number == 1 else f"{number:,} rows"

@@ -11,6 +11,7 @@ import re
 import subprocess
 import threading
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -31,7 +32,18 @@ from condviz.methods.catalog import CATALOG
 from condviz.models.hub import REVISIONS, explain_missing, is_hub_id
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
-from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
+from condviz.training.data import (
+    TABLE,
+    Example,
+    MixedOrder,
+    Unit,
+    count_texts,
+    load_rows,
+    load_source,
+    make_units,
+    read_examples,
+    units_per_batch,
+)
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 from condviz.training.worker import take_probe
@@ -48,9 +60,85 @@ LONGEST_TEXTS = 64
 TIMEOUT_S = 300.0
 TICK_S = 0.3
 """Between two looks whether somebody still waits for the answer."""
+MIN_ROWS = 16
+"""Fewer rows than this teach nothing that holds for others."""
+FEW_ROWS = 200
 _lock = threading.Lock()
 _kept: tuple[tuple[Any, ...], Future[Survey]] | None = None
 """What decides a survey, and the survey: whoever checks a recipe changes something and checks again."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a recipe's data look like."""
+
+    rows: int = 0
+    """Rows that are trained on, once each."""
+    validation_rows: int = 0
+    """Rows that decide which weights are kept."""
+    dropped: int = 0
+    """Rows of the files that are not used: repeated, without a label, or without a partner in batches of pairs."""
+    units: tuple[tuple[Unit, ...], ...] = ()
+    """What is shuffled, of each source: rows, pairs of rows, or blocks."""
+    validation: tuple[Example, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Why a training cannot begin, in words."""
+    advice: tuple[str, ...] = ()
+
+
+def survey(recipe: SentenceRecipe) -> Survey:
+    """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
+    try:
+        parts, raw, notes = [], 0, []
+        for source in recipe.train:
+            is_table = source.name == TABLE and recipe.batching != "blocks"
+            part, table = read_examples(source) if is_table else (load_rows(source, recipe), None)
+            parts.append(part)
+            raw += len(table.pairs) + len(table.report.left_out) if table else len(part)
+            notes += table.notes if table else ()
+        units = [make_units(part, recipe.batching) for part in parts]
+        validation = [row for source in recipe.validation for row in load_source(source)]
+    except CondvizError as error:
+        return Survey(problems=(str(error),))
+    rows = [row for part in units for unit in part for row in unit]
+    said = tuple(_problems(recipe, rows, validation)), (*notes, *_advice(rows, validation))
+    return Survey(len(rows), len(validation), raw - len(rows), tuple(map(tuple, units)), tuple(validation), *said)
+
+
+def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    labels, ranked = {row.label for row in rows}, {row.label for row in validation}
+    if len(rows) < MIN_ROWS:
+        yield f"There are only {len(rows)} rows to train on; at least {MIN_ROWS} are needed, hundreds are better."
+    elif recipe.batching != "blocks" and recipe.batch_size > len(rows):
+        fitting = 2 ** (len(rows).bit_length() - 1)
+        yield f"batch_size is {recipe.batch_size}, but there are only {len(rows)} rows. Set it to {fitting}."
+    if len(labels) == 1 and not recipe.loss.teacher:
+        yield (
+            f"Every row has the label {labels.pop():g}, so there is nothing to tell apart. Add rows with other labels, "
+            "from 1 (different) to 5 (same)."
+        )
+    if recipe.keep == "best" and len(ranked) == 1:
+        yield (
+            f"Every validation row has the label {ranked.pop():g}: no model ranks them better than another. Add other "
+            'labels, or set keep = "last".'
+        )
+
+
+def _advice(rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    if MIN_ROWS <= len(rows) < FEW_ROWS:
+        yield f"{len(rows)} rows are few: expect a model that knows these conditions and no others."
+    labels: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for row in rows:
+        labels[row.texts].add(row.label)
+    if disputed := sum(len(given) > 1 for given in labels.values()):
+        yield f"{disputed} triples of texts have several labels; the model learns their mean."
+    if shared := sum(row.texts in labels for row in validation):
+        yield (
+            f"{shared} of {len(validation)} validation rows are also trained on: their scores will look better than "
+            "those on new rows."
+        )
+    if not validation:
+        yield "Without validation rows there is no curve of scores, and the last weights are kept."
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from condviz.errors import ConfigError
 from condviz.models import registry
 from condviz.paths import ASSETS
 from condviz.training import preflight, probe, worker
-from condviz.training.data import survey
 from condviz.training.loop import Loop
 from condviz.training.model import SentenceTask
-from condviz.training.preflight import check, count_steps
+from condviz.training.preflight import check, count_steps, survey
 from condviz.training.recipes import LinkRecipe, SentenceRecipe, load_recipe
 from condviz.training.runs import Run
 from tests.training.toy import HEADER, toy_recipe

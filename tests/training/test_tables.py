@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from condviz.data.pairs import PAIR_COLUMNS as COLUMNS
 from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.training.tables import COLUMNS, RatedTable, divide, read_rated, store
+from condviz.training.data import RatedTable, divide, read_rated
+from condviz.training.data import store_parts as store
 
 SAME = dict(zip(COLUMNS, COLUMNS, strict=True))
 

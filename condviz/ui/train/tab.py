@@ -170,7 +170,7 @@ class TrainTab:
         empty = {self.table: None, self.sample: "", **self._fill(recipes.compose(quality, name, None), quality)}
         if not file:
             return {**empty, self.help: render("train/upload_help.html")}
-        from condviz.training.tables import divide, read_rated, store
+        from condviz.training.data import divide, read_rated, store_parts
 
         part = float(share or 0) / 100
         try:
@@ -182,7 +182,7 @@ class TrainTab:
         facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
         if self.enabled:
             self.jobs.remove_old_uploads()
-            facts["table"] = [str(path) for path in store(table, part, self.jobs.uploads)]
+            facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
         filled = self._fill(recipes.compose(quality, name, facts, start), quality)
         view = render("train/table.html", table=table, train=len(train), held=len(held))
         kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
