@@ -17,7 +17,8 @@ import condviz
 from benchmarks.common import Plan, Result, mixed_sentences, options, ratio, report, times_in_turns
 from benchmarks.speed import ANCHOR, load_anchors
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE
-from condviz.encoder.pretrained import cpu_has_bfloat16, find_here, load_backbone
+from condviz.encoder.download import find_here
+from condviz.encoder.pretrained import cpu_has_bfloat16, load_backbone
 from condviz.evaluation.dataset import open_data
 from condviz.evaluation.metrics import spearman
 

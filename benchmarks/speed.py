@@ -18,7 +18,8 @@ import torch
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.pretrained import cpu_has_bfloat16, find_here, load_backbone
+from condviz.encoder.download import find_here
+from condviz.encoder.pretrained import cpu_has_bfloat16, load_backbone
 from condviz.errors import require
 from condviz.methods.baselines import BiEncoder, BiEncoderConfig, TriEncoder, TriEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig

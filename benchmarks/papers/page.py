@@ -30,7 +30,7 @@ from benchmarks.papers.tables import (
     values,
 )
 from condviz.data.files import write_text
-from condviz.encoder.pinned import PINNED
+from condviz.encoder.download import PINNED
 from condviz.errors import UnknownModelError
 from condviz.evaluation.scoreboard import NONE, markdown_table
 from condviz.models.registry import describe

@@ -19,7 +19,7 @@ from torch import Tensor
 from condviz.analysis.readings import AttentionRow, HeadMap, RouterPictures
 from condviz.analysis.words import check_texts
 from condviz.data.texts import add_up_words, split_words
-from condviz.encoder.layers import LayerAccess
+from condviz.encoder.layers import LayerAccess, Mask
 from condviz.encoder.tokens import Encoded
 from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
@@ -84,8 +84,9 @@ def _condition_heads(
         return trace.on_words(_array(torch.stack([call.row(layers, mark)[0] for call in calls])))
     states = layers.run(layers.embed(trace.condition), trace.condition.mask)
     visible = torch.cat([trace.sentence.mask, torch.zeros_like(trace.condition.mask)], dim=1)
+    first = torch.zeros(1, dtype=torch.long, device=visible.device)
     rows = [
-        layers.attention(call.layer, state, visible, rows=slice(0, 1), prefix=call.hidden)[0, :, 0]
+        layers.attention_row(call.layer, state, visible, first, prefix=call.hidden)[0]
         for call, state in zip(calls, states[:-1], strict=True)
     ]
     return trace.on_words(_array(torch.stack(rows)))
@@ -97,7 +98,7 @@ class _Call:
 
     layer: int
     hidden: Tensor
-    mask: Tensor | None
+    mask: Mask
     prefix: Tensor | None
 
     @property
@@ -107,14 +108,8 @@ class _Call:
 
     def row(self, layers: LayerAccess, place: int) -> Tensor:
         """Compute the probabilities of one query: (b, heads, keys)."""
-        mask = self.mask
-        if mask is None:
-            size = len(self.hidden), self.offset + self.hidden.shape[1]
-            mask = torch.ones(size, dtype=torch.bool, device=self.hidden.device)
-        elif mask.dim() == 4:  # already made into what is added to the scores; see condviz.encoder.layers.additive
-            mask = mask[:, 0, 0] == 0 if mask.shape[2] == 1 else mask[:, 0] == 0
-        rows = slice(place, place + 1)
-        return layers.attention(self.layer, self.hidden, mask, rows=rows, prefix=self.prefix)[:, :, 0]
+        places = torch.full((len(self.hidden),), place, device=self.hidden.device)
+        return layers.attention_row(self.layer, self.hidden, self.mask, places, prefix=self.prefix)
 
 
 class _Watched(LayerAccess):
@@ -124,9 +119,7 @@ class _Watched(LayerAccess):
         super().__init__(model)
         self.calls: list[_Call] = []
 
-    def attend(
-        self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, layer: int, hidden: Tensor, mask: Mask, *, prefix: Tensor | None = None) -> Tensor:
         self.calls.append(_Call(layer, hidden, mask, prefix))
         return super().attend(layer, hidden, mask, prefix=prefix)
 

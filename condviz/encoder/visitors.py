@@ -8,7 +8,6 @@ rest, and large work steps back. Without a visitor (notebook, command line, trai
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +15,6 @@ from dataclasses import dataclass
 from threading import Lock
 
 from condviz.errors import DataError
-
-NICENESS = 5
-"""Added to that of threads which step back: where others want the same core, they get a quarter of its time. With 10 it
-is a tenth: beside other busy programs, a map would hardly get on."""
 
 
 @dataclass
@@ -66,15 +61,6 @@ def share_cores(cores: int) -> Iterator[None]:
         with _lock:
             _computing -= 1
             torch.set_num_threads(cores)  # threads to come take over what was set last
-
-
-def step_back() -> None:
-    """Have the calling thread, and those that it starts, compute where others leave the processor free.
-
-    Only Linux sets the niceness of a thread; elsewhere the processor is shared evenly.
-    """
-    if sys.platform == "linux":
-        os.nice(NICENESS)
 
 
 def _after_fork() -> None:

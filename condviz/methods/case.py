@@ -107,36 +107,27 @@ class CASE(ConditionalEncoder):
 
     def _pooled(self, items: list[Item], role: Role, **options: Unpack[Options]) -> Tensor:
         config = self.method_config
-        if self.backbone.instruction is None:
-            place = self._pooled_text() if role == "joint" else None
-            ordered = [self._ordered(item) for item in items]
-            return self.backbone.encode(ordered, pooling=config.pooling, pool_text=place, **options)
+        if self.backbone.instruction is None and role != "joint":
+            return self.backbone.encode(items, pooling=config.pooling, **options)
         if role == "condition" and config.alone == "plain":
             role = "alone"  # the same text under the same instruction
         ways = {"joint": self._tokenize_joint, "condition": self._tokenize_condition, "alone": self._tokenize_alone}
         vectors = self.backbone.map_texts(
             items,
-            role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
+            role=f"case {config.prompt} {role} {config.pooling} {config.pool_over} {config.order}",
             tokenize=ways[role],
             embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
             **options,
         )
         return self._stack(vectors)
 
-    def _ordered(self, item: Item) -> Item:
-        return item if self.method_config.order == "sentence-first" else item[::-1]
-
-    def _pooled_text(self) -> int | None:
-        """Return which of the two texts in the sequence is pooled over, the encoded one; None for both."""
-        config = self.method_config
-        if config.pool_over == "all":
-            return None
-        return int((config.prompt == "cond") == (config.order == "sentence-first"))
-
     def _tokenize_joint(self, items: Sequence[Item]) -> list[Encoded]:
         config = self.method_config
         if self.backbone.instruction is None:
-            return self.backbone.tokenize([self._ordered(item) for item in items], pool_text=self._pooled_text())
+            ordered = items if config.order == "sentence-first" else [item[::-1] for item in items]
+            # The encoded text is pooled over, or both.
+            place = int((config.prompt == "cond") == (config.order == "sentence-first"))
+            return self.backbone.tokenize(ordered, pool_text=place if config.pool_over == "text" else None)
         texts = [item if config.prompt == "sent" else item[::-1] for item in items]
         prompts = [(INSTRUCTIONS[config.prompt], other, text) for text, other in texts]
         return [

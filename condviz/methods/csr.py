@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Encoded, Tokens, mask_rows, rounded_up
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.base import Options, Passes, number
 from condviz.methods.catalog import CATALOG, VARIANTS, CSRConfig, describe_variant
 from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, factor
@@ -31,12 +31,11 @@ HEAVY_SEED = 0
 class Entered:
     """A sentence below the first routed layer, and what the router has read of a condition."""
 
-    sentence: str
+    sentence: Encoded
     state: Tensor
     """(L, d), what enters the layer."""
     reading: Tensor
     """(R, e), see `Router.read`."""
-    truncated: bool = False
 
     def __len__(self) -> int:
         return len(self.state)
@@ -89,7 +88,7 @@ class CSR(RoutedEncoder):
         layers, ids, mask = self.backbone.layers, sentence.ids, sentence.mask
         weights: list[Tensor] = []
         for layer in self.routed_layers:
-            attended, keys = layers.attend(layer, hidden, mask)
+            attended, keys = layers.attend(layer, hidden, mask), layers.key(layer, hidden)
             if rows is not None and layer == self.routed_layers.start:
                 attended, keys, hidden, ids, mask = (part[rows] for part in (attended, keys, hidden, ids, mask))
             weight = self.router.weigh(layers, layer, SentenceState(ids, mask, hidden, keys), condition)
@@ -143,7 +142,12 @@ class CSR(RoutedEncoder):
             items,
             role="conditioned",
             owner=self.fingerprint,
-            tokenize=lambda missing: [Entered(text, states[text], readings[under]) for text, under in missing],
+            tokenize=lambda missing: [
+                Entered(row, states[text], readings[under])
+                for row, (text, under) in zip(
+                    self.tokenize_sentences([text for text, _ in missing]), missing, strict=True
+                )
+            ],
             embed=self._route_rows,
             **options,
         )
@@ -151,9 +155,11 @@ class CSR(RoutedEncoder):
 
     def _route_rows(self, rows: list[Entered]) -> Tensor:
         """Run the routed layers; the first attention of a sentence is computed once for all its conditions."""
-        sentences = {row.sentence: row.state for row in rows}
-        places = {sentence: place for place, sentence in enumerate(sentences)}
-        tokens, hidden = self._pad(list(sentences), list(sentences.values()))
+        states = {row.sentence: row.state for row in rows}
+        places = {sentence: place for place, sentence in enumerate(states)}
+        tokens = self.backbone.collate(list(states))
+        hidden = pad_sequence(list(states.values()), batch_first=True).to(self.backbone.device)
+        hidden = functional.pad(hidden, (0, 0, 0, tokens.ids.shape[1] - hidden.shape[1]))
         index = torch.tensor([places[row.sentence] for row in rows], device=hidden.device)
         reading = torch.stack([row.reading for row in rows]).to(hidden.device)
         return self.route(hidden, tokens, reading, rows=index)[0]
@@ -180,18 +186,6 @@ class CSR(RoutedEncoder):
             **options,
         )
 
-    def _pad(self, sentences: Sequence[str], states: list[Tensor]) -> tuple[Tokens, Tensor]:
-        """Pad a batch of sentences whose states are known: tokens, and states (b, L, d)."""
-        hidden = pad_sequence(states, batch_first=True).to(self.backbone.device)
-        missing = rounded_up(hidden.shape[1], self.backbone.length_multiple) - hidden.shape[1]
-        hidden = functional.pad(hidden, (0, 0, 0, missing))
-        mask = mask_rows(states, hidden.shape[1]).to(hidden.device)
-        ids = torch.zeros_like(mask, dtype=torch.long)
-        if self.method_config.router == "random":  # the only router that looks at ids
-            known = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
-            ids = known[:, : hidden.shape[1]]
-        return Tokens(ids, mask), hidden
-
 
 class CSRBi(RoutedEncoder):
     """Reads sentence and condition together and routes the last layers by the condition's attention.
@@ -206,22 +200,18 @@ class CSRBi(RoutedEncoder):
         layers, joint = self.backbone.layers, self.join(sentence, condition)
         length, places = sentence.ids.shape[1], torch.arange(joint.ids.shape[1], device=joint.ids.device)
         mark = length + 1 + layers.place(condition.mask[:, 1:])  # stands for the condition, behind its separator
-        marked = places == torch.as_tensor(mark, device=places.device)[..., None]
-        visible = joint.mask[:, None] & (marked[..., None] | ~marked[..., None, :])  # nobody else sees it
+        marked = places == mark[:, None]
+        visible = joint.mask[:, None] & (marked[..., None] | ~marked[:, None])  # nobody else sees it
         visible = layers.lay_out(visible, joint.counted_positions())
-        weights: list[Tensor] = []
 
-        def reweigh(layer: int, hidden: Tensor) -> Tensor | None:
-            if layer not in self.routed_layers:
-                return None
-            row = layers.attention(layer, hidden, visible, rows=mark).mean(dim=1)[:, 0]
-            weight = row * (places < length)
-            weight = weight / weight.sum(dim=1, keepdim=True)
-            weights.append(weight[:, :length])
-            return factor(weight, self.method_config.weighting)
+        def weigh(layer: int, hidden: Tensor) -> Tensor:
+            weight = layers.attention_row(layer, hidden, visible, mark).mean(dim=1) * (places < length)
+            return weight / weight.sum(dim=1, keepdim=True)
 
+        reweigh, weights = self.keep_weights(weigh)
         states = layers.run(layers.embed(joint), visible, reweigh=reweigh)
-        return pool([state[:, :length] for state in states], sentence, self.method_config.pooling), weights
+        vectors = pool([state[:, :length] for state in states], sentence, self.method_config.pooling)
+        return vectors, [weight[:, :length] for weight in weights]
 
     def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
         """Concatenate both: padded sentence, then padded condition.
@@ -268,16 +258,11 @@ class CSRPrefix(RoutedEncoder):
             torch.cat([condition.counted_positions(), placed.counted_positions()], dim=1),
         )
         mark = layers.place(sentence.mask)
-        weights: list[Tensor] = []
 
-        def reweigh(layer: int, hidden: Tensor) -> Tensor | None:
-            if layer not in self.routed_layers:
-                return None
-            weight = layers.attention(layer, hidden, visible, rows=mark, prefix=prefix)
-            weight = weight.mean(dim=1)[:, 0, width:]
-            weights.append(weight)
-            return factor(weight, self.method_config.weighting)
+        def weigh(layer: int, hidden: Tensor) -> Tensor:
+            return layers.attention_row(layer, hidden, visible, mark, prefix=prefix).mean(dim=1)[:, width:]
 
+        reweigh, weights = self.keep_weights(weigh)
         states = layers.run(layers.embed(placed), visible, prefix=prefix, reweigh=reweigh)
         return pool(states, sentence, self.method_config.pooling), weights
 

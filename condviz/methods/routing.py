@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
+from condviz.encoder.layers import LayerAccess, Reweigh, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import list_texts
@@ -232,9 +233,21 @@ class RoutedEncoder(ConditionalEncoder):
         sentence, condition = inputs
         return self.embed_and_weigh(sentence, condition)[0]
 
+    def keep_weights(self, weigh: Callable[[int, Tensor], Tensor]) -> tuple[Reweigh, list[Tensor]]:
+        """Return what re-weighs the routed layers by what `weigh` returns for them, and a list that this fills."""
+        weights: list[Tensor] = []
+
+        def reweigh(layer: int, hidden: Tensor) -> Tensor | None:
+            if layer not in self.routed_layers:
+                return None
+            weights.append(weigh(layer, hidden))
+            return factor(weights[-1], self.method_config.weighting)
+
+        return reweigh, weights
+
     def behind_separator(self, row: Encoded) -> Encoded:
         """Prepend one more separator to a sequence, as the released code does."""
-        separator = self.backbone.separator_id
+        separator = cast("Any", self.backbone.tokenizer).convert_tokens_to_ids(self.backbone.separator)
         return replace(row, ids=(separator, *row.ids), types=(0, *row.types))
 
     @torch.no_grad()

@@ -150,7 +150,7 @@ def load(folder: str | Path, **options: Any) -> ConditionalScorer:  # noqa: ANN4
 
 
 def with_weights(backbone: Backbone, changes: Mapping[str, Tensor], *, identity: str = "") -> Backbone:
-    """Return a backbone with some other weights that shares all the rest, and the cache, with the given one.
+    """Return a backbone with some other weights that shares all the rest with the given one; see `with_model`.
 
     Its digest is that of the changes, or of what stands for them, `identity`.
     """
@@ -162,10 +162,7 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor], *, identity:
         setattr(model.get_submodule(module), leaf, parameter)
     base = ("base", torch.tensor(list(backbone.weights_hash.encode())))
     told = {"file": torch.tensor(list(identity.encode()))} if identity else changes
-    digest = hash_tensors([base, *told.items()])
-    same = ("name", "revision", "instruction", "prefix", "pooling", "latent", "bidirectional", "cache", "lock")
-    options = {name: getattr(backbone, name) for name in (*same, "backend", "int8")}
-    return Backbone(model, backbone.tokenizer, digest=digest, base=backbone, **options)
+    return backbone.with_model(model, hash_tensors([base, *told.items()]))
 
 
 def _split(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:

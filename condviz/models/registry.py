@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, U
 from annotated_doc import Doc
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.encoder.pinned import explain_absent
+from condviz.encoder.download import explain_absent
 from condviz.errors import CheckpointError, ConfigError, UnknownModelError, suggest
 from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
 from condviz.models import hub, manifest

@@ -58,7 +58,7 @@ class EncoderForm:
 
     def add(self, request: gr.Request, encoder: str, method: str) -> Iterator[dict]:
         """Download the encoder if it is not here, put the method on it, and offer the model in all tabs."""
-        from condviz.encoder.pretrained import count_missing, fetch
+        from condviz.encoder.download import count_missing, fetch
 
         encoder = check_encoder(encoder, request)
         if method not in METHODS:

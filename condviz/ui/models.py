@@ -175,8 +175,7 @@ class ModelsTab:
         """Show the encoder with device and precision, and what the cache of embeddings holds."""
         model = next((found for name in self.pool.names if (found := self.pool.loaded(name)) is not None), None)
         backbone = getattr(model, "backbone", None)
-        stats = backbone and backbone.cache.stats()
-        return {self.runtime: render("models/runtime.html", backbone=backbone, stats=stats)}
+        return {self.runtime: render("models/runtime.html", backbone=backbone)}
 
     def _show(self, view: View) -> dict:
         if view.metric not in METRICS or view.by not in (MEAN, "name", *COLUMNS):

@@ -40,7 +40,7 @@ def plain_row(backbone: Backbone, layer: int, sentence: str) -> torch.Tensor:
     """Attention of the first token by the encoder alone: (heads, tokens)."""
     tokens = backbone.collate(backbone.tokenize([(sentence,)]))
     states = backbone.layers.run(backbone.layers.embed(tokens), tokens.mask)
-    return backbone.layers.attention(layer, states[layer], tokens.mask, rows=slice(0, 1))[0, :, 0]
+    return backbone.layers.attention_row(layer, states[layer], tokens.mask, torch.tensor([0]))[0]
 
 
 def test_every_row_sums_to_one(model: RoutedEncoder) -> None:

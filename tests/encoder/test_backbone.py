@@ -141,6 +141,15 @@ def test_an_end_token_that_the_tokenizer_writes_is_not_doubled() -> None:
     assert closing.tokenize([("a",)])[0].ids == (tokenizer.convert_tokens_to_ids("a"), tokenizer.pad_token_id)
 
 
+def test_an_end_token_is_not_pooled_where_the_pooler_chooses() -> None:
+    backbone = tiny_backbone("qwen3")
+    (row,) = backbone.tokenize([("a cat", "the mood")], pool_text=1)
+    assert row.ids[-1] == backbone.tokenizer.eos_token_id
+    assert row.pooled == (False, False, True, True, False)
+    assert row.types == (0, 0, 0, 0, 0)
+    assert backbone.tokenize([("a cat",)], pool_from=[1])[0].pooled == (False, True, False)
+
+
 def test_special_tokens_that_are_pieces_of_the_vocabulary_are_letters_too() -> None:
     pieces = [*SPECIAL["xlm-roberta"].values(), "▁a", "▁b", "▁", "(", "<", "/", "s", ">"]
     tokenizer = XLMRobertaTokenizer(vocab=[(piece, -float(i)) for i, piece in enumerate(pieces)], mask_token="<unk>")
@@ -164,7 +173,8 @@ def test_each_text_is_encoded_once_however_many_threads_ask() -> None:
 def test_poolings_and_parts_do_not_answer_for_each_other() -> None:
     backbone = tiny_backbone()
     vectors = [backbone.encode([("a cat", "the mood")], pooling=pooling) for pooling in POOLINGS]
-    vectors += [backbone.encode([("a cat", "the mood")], pooling="mean", pool_text=part) for part in (0, 1)]
+    parts = (backbone.collate(backbone.tokenize([("a cat", "the mood")], pool_text=part)) for part in (0, 1))
+    vectors += [backbone(part, "mean").detach() for part in parts]
     vectors += [backbone.encode([("a [SEP] cat",)], pooling="mean", separators=flag) for flag in (False, True)]
     assert len({tuple(vector[0].tolist()) for vector in vectors}) == len(vectors)
 
@@ -237,10 +247,6 @@ def test_tensor_hash_sees_names_shapes_types_and_values() -> None:
     variants = [("a", value), ("b", value), ("a", value.view(2, 2)), ("a", value.double()), ("a", value + 1)]
     assert len({hash_tensors([variant]) for variant in variants}) == len(variants)
     assert hash_tensors([("a", value), ("b", value)]) == hash_tensors([("b", value), ("a", value)])
-
-
-def test_description_names_size_device_and_precision() -> None:
-    assert tiny_backbone().describe().startswith("tiny bert · 0.0 M parameters · cpu · float32")
 
 
 def test_what_it_cannot_do_is_said() -> None:

@@ -10,8 +10,8 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from condviz.encoder import pretrained
-from condviz.encoder.pretrained import count_missing, fetch
+from condviz.encoder import download
+from condviz.encoder.download import count_missing, fetch
 from condviz.errors import CheckpointError
 from tests.tiny import tiny_folder
 
@@ -53,8 +53,8 @@ def test_a_download_tells_its_bytes_and_ends_when_it_is_stopped(hub: list, monke
     place.mkdir(parents=True)
     (place / "earlier").write_bytes(bytes(5))
     write = f"import pathlib, time; pathlib.Path({str(place / 'part')!r}).write_bytes(bytes(70)); time.sleep(600)"
-    monkeypatch.setattr(pretrained, "_FETCH", write)
-    monkeypatch.setattr(pretrained, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(download, "_FETCH", write)
+    monkeypatch.setattr(download, "POLL_SECONDS", 0.01)
     started: list[subprocess.Popen] = []
     begin = subprocess.Popen
 
@@ -75,8 +75,8 @@ def test_a_download_tells_its_bytes_and_ends_when_it_is_stopped(hub: list, monke
 
 
 def test_a_failed_download_has_its_reason(hub: list, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "_FETCH", "raise OSError('No space left on device')")
+    monkeypatch.setattr(download, "_FETCH", "raise OSError('No space left on device')")
     with pytest.raises(CheckpointError, match="No space left on device"):
         fetch("some/encoder", 100, print)
-    monkeypatch.setattr(pretrained, "_FETCH", "import sys; assert sys.argv[1] == 'some/encoder', sys.argv")
+    monkeypatch.setattr(download, "_FETCH", "import sys; assert sys.argv[1] == 'some/encoder', sys.argv")
     fetch("some/encoder", 100, print)

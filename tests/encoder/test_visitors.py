@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from condviz.encoder.visitors import NICENESS, VISITOR, Visitor, share_cores, step_back
+from condviz.encoder.visitors import VISITOR, Visitor, share_cores
 from condviz.errors import DataError
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
 
@@ -89,19 +87,7 @@ def test_who_leaves_stops_before_the_next_batch_and_what_is_done_stays_known() -
             backbone.encode(ITEMS, pooling="mean", batch_size=1)
     finally:
         VISITOR.set(None)
-    assert backbone.cache.stats().entries == 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="niceness of a thread is Linux's")
-def test_a_thread_steps_back_alone() -> None:
-    def niceness() -> int:
-        step_back()
-        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-
-    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(niceness).result(10) == min(19, before + NICENESS)
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
+    assert backbone.cache.entries == 2
 
 
 def test_a_visitor_may_not_ask_for_more_tokens_than_allowed() -> None:

@@ -14,7 +14,7 @@ from transformers import DynamicCache
 from condviz.encoder import DEFAULT_BACKBONE, pretrained
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.pinned import find_packaged
+from condviz.encoder.download import find_packaged
 from condviz.encoder.pooling import pool
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
@@ -54,7 +54,7 @@ def test_one_routed_layer_is_the_formula_of_the_paper() -> None:
     state = layers.run(layers.embed(condition), condition.mask, stop=2)[-1]
     attention = backbone.model.encoder.layer[2].attention.self
     weights = torch.softmax(attention.query(state[0, 0]) @ attention.key(hidden[0]).T / 32**0.5, dim=-1)
-    attended = layers.attend(2, hidden, sentence.mask)[0] * (1 + weights)[None, :, None]
+    attended = layers.attend(2, hidden, sentence.mask) * (1 + weights)[None, :, None]
     expected = pool([layers.finish(2, attended, hidden)], sentence, "mean")
     np.testing.assert_allclose(method.encode([SENTENCES[1]], ["the mood"]), expected.numpy(), atol=1e-5)
     found = method.token_weights(SENTENCES[1], ["the mood"])

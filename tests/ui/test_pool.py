@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import queue
 import sys
 import threading
@@ -24,6 +25,7 @@ from condviz.types import ModelInfo
 from condviz.ui.pool import (
     EAGER_SECONDS,
     LARGE_ROWS,
+    NICENESS,
     OWNER,
     LoadState,
     ModelPool,
@@ -348,3 +350,13 @@ def test_work_that_other_work_has_started_ends_with_it() -> None:
     outer.stop()
     with pytest.raises(Stopped):
         outer.result()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness of a thread is Linux's")
+def test_large_work_steps_back_alone() -> None:
+    def niceness(_: object = None) -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = niceness()
+    assert Work(niceness, large=True).result() == min(19, before + NICENESS)
+    assert Work(niceness).result() == niceness() == before
