@@ -34,18 +34,14 @@ MAX_LENGTH = 512
 """Maximum tokens per sequence; the official scripts of C-STS pass the same limit."""
 BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
-
 CORES = torch.get_num_threads()
 """Those that the visitors of a server share."""
 CPU_HALF_MULTIPLE = 8
 """Lengths in half precision on CPUs are rounded up to this: each new shape compiles a kernel, rounded ones repeat."""
-
 SMALL_REQUEST = 64
 """Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
-
 TOKENIZED_AT_ONCE = 100
 """Texts; those of others are tokenized in between, and wait for no more than these."""
-
 _tokenizing = RLock()
 """Held while texts are tokenized: setting truncation changes the tokenizer, which several backbones share."""
 

@@ -77,7 +77,7 @@ def find_here(name: str, revision: str = "") -> Path | None:
     Raises:
         CheckpointError: If it is neither a folder nor a hub id, or its packages are damaged.
     """
-    return Path(name) if is_folder(name) else _find_cached(name, revision) or find_packaged(name)
+    return Path(name) if is_folder(name) else find_cached(name, revision) or find_packaged(name)
 
 
 def find(name: str, revision: str) -> Path:
@@ -106,7 +106,7 @@ def explain_absent(name: str) -> str:
     """
     known = PINNED[BASE_BACKBONE]
     carried = _unpacked(known).is_dir() or all(find_spec(module) for module in known.modules)
-    if name != BASE_BACKBONE or carried or _find_cached(name):
+    if name != BASE_BACKBONE or carried or find_cached(name):
         return ""
     return f"Its encoder, {name} (440 MB), is not on this machine: make base, or pip install {known.packages}."
 
@@ -192,14 +192,15 @@ def _size(folder: Path) -> int:
     return found
 
 
-def _find_cached(name: str, revision: str = "") -> Path | None:
-    """Return the folder of an encoder in the hub's cache, None where there is none or a download was stopped."""
+def find_cached(name: str, revision: str = "", files: list[str] = FILES) -> Path | None:
+    """Return the folder of such files in the hub's cache, None where there is none or a download was stopped."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
     revision = revision or pinned_revision(name)
     try:
-        folder = Path(snapshot_download(name, local_files_only=True, revision=revision or None, allow_patterns=FILES))
+        # Without patterns, whatever else the repository has would be missed.
+        folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=files, local_files_only=True))
     except HFValidationError as error:
         raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
     except OSError:

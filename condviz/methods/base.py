@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -25,10 +25,9 @@ from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import CheckpointError, ConfigError, DataError, UnknownModelError
-from condviz.methods.catalog import Meeting, Method, MethodConfig
+from condviz.methods.catalog import LACKS, Meeting, Method, MethodConfig
 from condviz.types import Kind, ModelInfo, Progress
 
-T = TypeVar("T")
 Texts = str | Iterable[str]
 
 
@@ -54,6 +53,7 @@ class EncodeOptions(Options, total=False):
 
     show_progress_bar: bool | None
     device: str | None
+    normalize_embeddings: bool
 
 
 class ToArray(EncodeOptions, total=False):
@@ -68,18 +68,6 @@ class ToTensor(EncodeOptions):
     convert_to_tensor: Literal[True]
 
 
-class VectorsToArray(ToArray, total=False):
-    """`EncodeOptions` of a call that returns an array of vectors."""
-
-    normalize_embeddings: bool
-
-
-class VectorsToTensor(ToTensor, total=False):
-    """`EncodeOptions` of a call that returns a tensor of vectors."""
-
-    normalize_embeddings: bool
-
-
 ALLOWED = ("batch_size", "progress", "show_progress_bar", "convert_to_tensor", "device")
 
 
@@ -91,16 +79,6 @@ class Passes(Protocol):
     def parts(self, rows: Sequence[Encoded | Joined]) -> Iterable[list[int]]:
         """Group rows of similar length: positions in `rows`, each exactly once."""
         ...
-
-
-LACKS = {
-    "encodes": "reads both sentences at once and has no vectors: no map, search or links. Choose another model, for "
-    "instance hyper-cl.",
-    "conditional": "does not read the condition, so nothing changes with it. Choose another model.",
-    "separable": "reads every text again under each condition. Choose hyper-cl or a tri-encoder.",
-    "has_router": "has no router. Choose a CSR model.",
-}
-"""What a model without an ability is told."""
 
 
 class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
@@ -451,13 +429,6 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         if self.backbone.device != target or any(value.device != target for value in head):
             with self.backbone.lock:  # the head follows where another model has moved the encoder that they share
                 self.to(target)
-
-
-def number(values: Iterable[T]) -> tuple[list[T], Tensor]:
-    """Return the different values in order of appearance, and which of them each value is, (n,) int64."""
-    places: dict[T, int] = {}
-    index = [places.setdefault(value, len(places)) for value in values]
-    return list(places), torch.tensor(index, dtype=torch.long)
 
 
 def list_texts(**columns: Iterable[str]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.base import ConditionalScorer, Options, Passes
-from condviz.methods.catalog import CATALOG, BiEncoderConfig, CrossEncoderConfig, TriEncoderConfig
+from condviz.methods.catalog import CATALOG, CrossEncoderConfig, TriEncoderConfig
 from condviz.methods.encoders import (
     ConditionalEncoder,
     SeparableEncoder,
@@ -97,10 +97,6 @@ class BiEncoder(ConditionalEncoder):
 
     about = CATALOG["bi-encoder"]
 
-    def __init__(self, backbone: Backbone, method_config: BiEncoderConfig) -> None:
-        super().__init__(backbone, method_config)
-        self.transform = sentence_transform(backbone, method_config)
-
     def embed(self, *inputs: Tokens) -> Tensor:
         """Encode joint sequences: (b, d)."""
         (pair,) = inputs
@@ -109,10 +105,6 @@ class BiEncoder(ConditionalEncoder):
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
         """Encode joint sequences. See `ConditionalScorer.embed_items`."""
         return self.transform(self._pooled_in(items, passes))
-
-    def project_sentences(self, pooled: Tensor) -> Tensor:
-        """Apply the optional transform: (b, d) -> (b, d)."""
-        return self.transform(pooled)
 
     @property
     def is_plain_transformer(self) -> bool:
@@ -140,9 +132,7 @@ class TriEncoder(SeparableEncoder):
 
     def __init__(self, backbone: Backbone, method_config: TriEncoderConfig) -> None:
         super().__init__(backbone, method_config)
-        size = backbone.hidden_size
-        self.transform = sentence_transform(backbone, method_config)
-        self.condition = condition_layer(backbone)
+        size, self.condition = backbone.hidden_size, condition_layer(backbone)
         if method_config.composition == "hadamard-wide":
             wide, rate = size * max(1, size // WIDTH_DIVISOR), dropout_rate(backbone)
             self.condition.extend([nn.Dropout(rate), nn.Linear(size, wide), nn.Dropout(rate), nn.Linear(wide, size)])
@@ -151,14 +141,6 @@ class TriEncoder(SeparableEncoder):
             self.concat = nn.Sequential(
                 nn.Dropout(dropout_rate(backbone)), nn.Linear(2 * size, size), activation(backbone)
             )
-
-    def project_sentences(self, pooled: Tensor) -> Tensor:
-        """Apply the optional transform: (b, d) -> (b, d)."""
-        return self.transform(pooled)
-
-    def project_conditions(self, pooled: Tensor) -> Tensor:
-        """Compute h_c': (m, d) -> (m, d)."""
-        return self.condition(pooled)
 
     def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
         """Compute h_s * h_c', or the network on [h_s; h_c']. See `SeparableEncoder.compose`."""

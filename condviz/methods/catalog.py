@@ -99,6 +99,15 @@ class Method:
         return ModelInfo(name, self.name, **given)
 
 
+LACKS = {
+    "encodes": "reads both sentences at once and has no vectors: no map, search or links. Choose another model, for "
+    "instance hyper-cl.",
+    "conditional": "does not read the condition, so nothing changes with it. Choose another model.",
+    "separable": "reads every text again under each condition. Choose hyper-cl or a tri-encoder.",
+    "has_router": "has no router. Choose a CSR model.",
+}
+"""What a model without an ability is told."""
+
 CATALOG: dict[str, Method] = {}
 """Every method of the package by name, each entered behind its settings, and those that were registered."""
 

@@ -19,8 +19,9 @@ from torch.nn.utils.rnn import pad_sequence
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.methods.base import Options, Passes, number
+from condviz.methods.base import Options, Passes
 from condviz.methods.catalog import CATALOG, VARIANTS, CSRConfig, describe_variant
+from condviz.methods.encoders import number
 from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, factor
 
 HEAVY_SEED = 0

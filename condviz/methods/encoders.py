@@ -15,20 +15,11 @@ from torch.nn import functional
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Joined, Tokens
 from condviz.errors import DataError
-from condviz.methods.base import (
-    ConditionalScorer,
-    Options,
-    Passes,
-    Texts,
-    VectorsToArray,
-    VectorsToTensor,
-    list_rows,
-    list_texts,
-    number,
-)
-from condviz.methods.catalog import BiEncoderConfig
+from condviz.methods.base import ConditionalScorer, Options, Passes, Texts, ToArray, ToTensor, list_rows, list_texts
+from condviz.methods.catalog import MethodConfig
 from condviz.methods.under import Conditioned
 
+T = TypeVar("T")
 Array = TypeVar("Array", np.ndarray, Tensor)
 COMPOSE_BYTES = 64 * 2**20
 """Memory for the matrices W_c or gathered rows of one step of `compose`."""
@@ -36,6 +27,10 @@ COMPOSE_BYTES = 64 * 2**20
 
 class ConditionalEncoder(ConditionalScorer):
     """Returns a vector for a sentence under a condition; the score is the cosine of two vectors."""
+
+    def __init__(self, backbone: Backbone, method_config: Any) -> None:  # noqa: ANN401 (one config class per method)
+        super().__init__(backbone, method_config)
+        self.transform = sentence_transform(backbone, method_config)
 
     @abstractmethod
     def embed(self, *inputs: Tokens) -> Tensor:
@@ -58,7 +53,7 @@ class ConditionalEncoder(ConditionalScorer):
 
     def project_sentences(self, pooled: Tensor) -> Tensor:
         """Turn pooled vectors of sentences without a condition into those of `encode_sentences`: (b, d) -> (b, d)."""
-        return pooled
+        return self.transform(pooled)
 
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
@@ -70,13 +65,9 @@ class ConditionalEncoder(ConditionalScorer):
         return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
 
     @overload
-    def encode(
-        self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[VectorsToArray]
-    ) -> np.ndarray: ...
+    def encode(self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[ToArray]) -> np.ndarray: ...
     @overload
-    def encode(
-        self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[VectorsToTensor]
-    ) -> Tensor: ...
+    def encode(self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[ToTensor]) -> Tensor: ...
     def encode(self, sentences: Texts, conditions: Texts | None = None, **options: Any) -> np.ndarray | Tensor:
         """Encode sentence i under condition i.
 
@@ -98,9 +89,9 @@ class ConditionalEncoder(ConditionalScorer):
         return vectors[0] if single else vectors
 
     @overload
-    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[VectorsToArray]) -> np.ndarray: ...
+    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[ToArray]) -> np.ndarray: ...
     @overload
-    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[ToTensor]) -> Tensor: ...
     def encode_sentences(self, sentences: Iterable[str], **options: Any) -> np.ndarray | Tensor:
         """Encode sentences without any condition: (n, d) float32. Options as in `encode`."""
         (texts,) = list_texts(sentences=sentences)
@@ -108,11 +99,11 @@ class ConditionalEncoder(ConditionalScorer):
 
     @overload
     def encode_grid(
-        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[VectorsToArray]
+        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[ToArray]
     ) -> np.ndarray: ...
     @overload
     def encode_grid(
-        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[VectorsToTensor]
+        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[ToTensor]
     ) -> Tensor: ...
     def encode_grid(self, sentences: Iterable[str], conditions: Iterable[str], **options: Any) -> np.ndarray | Tensor:
         """Encode every sentence under every condition: (m, n, d) float32. Options as in `encode`."""
@@ -210,9 +201,13 @@ def _units(vectors: Tensor) -> Tensor:
 class SeparableEncoder(ConditionalEncoder):
     """Encodes sentences and conditions apart, |S| + |C| passes instead of |S| x |C|, and composes the two vectors."""
 
+    def __init__(self, backbone: Backbone, method_config: Any) -> None:  # noqa: ANN401 (one config class per method)
+        super().__init__(backbone, method_config)
+        self.condition: nn.Module = nn.Identity()
+
     def project_conditions(self, pooled: Tensor) -> Tensor:
-        """Turn pooled condition vectors into what `compose` takes: (m, d) -> (m, d)."""
-        return pooled
+        """Turn pooled condition vectors into what `compose` takes, h_c': (m, d) -> (m, d)."""
+        return self.condition(pooled)
 
     @abstractmethod
     def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
@@ -288,9 +283,9 @@ class SeparableEncoder(ConditionalEncoder):
         self.backbone.encode([(text,) for text in texts], pooling=self.method_config.pooling)
 
     @overload
-    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[VectorsToArray]) -> np.ndarray: ...
+    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[ToArray]) -> np.ndarray: ...
     @overload
-    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[ToTensor]) -> Tensor: ...
     def encode_conditions(self, conditions: Iterable[str], **options: Any) -> np.ndarray | Tensor:
         """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `encode`."""
         (texts,) = list_texts(conditions=conditions)
@@ -344,6 +339,13 @@ class SeparableEncoder(ConditionalEncoder):
         return self.project_conditions(self._pool_cached([(condition,) for condition in conditions], **options)).cpu()
 
 
+def number(values: Iterable[T]) -> tuple[list[T], Tensor]:
+    """Return the different values in order of appearance, and which of them each value is, (n,) int64."""
+    places: dict[T, int] = {}
+    index = [places.setdefault(value, len(places)) for value in values]
+    return list(places), torch.tensor(index, dtype=torch.long)
+
+
 # ---- small parts that several methods put on top of the encoder ------------------------------------------------------
 
 
@@ -373,12 +375,12 @@ def shrink(*layers: nn.Linear) -> None:
         layer.weight.mul_(0.1)
 
 
-def sentence_transform(backbone: Backbone, method_config: BiEncoderConfig) -> nn.Sequential:
+def sentence_transform(backbone: Backbone, method_config: MethodConfig) -> nn.Sequential:
     """Build dropout, linear layer and activation on sentence vectors, never conditions: (b, d) -> (b, d); or nothing.
 
     Source: princeton-nlp/c-sts, option `transform`.
     """
-    if not method_config.transform:
+    if not getattr(method_config, "transform", False):
         return nn.Sequential()
     size = backbone.hidden_size
     return nn.Sequential(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG, HyperCLConfig
-from condviz.methods.encoders import SeparableEncoder, condition_layer, last_linear, sentence_transform, shrink
+from condviz.methods.encoders import SeparableEncoder, condition_layer, last_linear, shrink
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""
@@ -42,8 +42,8 @@ class HyperCL(SeparableEncoder):
             raise ConfigError(
                 f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix."
             )
-        self.transform = sentence_transform(backbone, method_config)
-        self.condition = condition_layer(backbone) if method_config.condition_transform else nn.Identity()
+        if method_config.condition_transform:
+            self.condition = condition_layer(backbone)
         self.dropout = nn.Dropout(HYPER_DROPOUT)
         between = method_config.generator_rank
         if rank is None:
@@ -51,14 +51,6 @@ class HyperCL(SeparableEncoder):
         else:
             self.hyper_left = hypernetwork(size, size * rank, between)
             self.hyper_right = hypernetwork(size, rank * size, between)
-
-    def project_sentences(self, pooled: Tensor) -> Tensor:
-        """Apply the optional transform: (b, d) -> (b, d)."""
-        return self.transform(pooled)
-
-    def project_conditions(self, pooled: Tensor) -> Tensor:
-        """Compute h_c': (m, d) -> (m, d)."""
-        return self.condition(pooled)
 
     def factors(self, conditions: Tensor) -> tuple[Tensor, ...]:
         """Compute the matrices whose product, from the right, projects a row vector.

@@ -11,7 +11,7 @@ from torch import Tensor, device
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
-    from condviz.methods.base import Texts, VectorsToArray, VectorsToTensor
+    from condviz.methods.base import Texts, ToArray, ToTensor
     from condviz.methods.encoders import ConditionalEncoder
 
 Array = TypeVar("Array", np.ndarray, Tensor)
@@ -42,9 +42,9 @@ class Conditioned:
         return f"{type(self).__name__}({self.model.info.name}, {self.condition!r})"
 
     @overload
-    def encode(self, sentences: Texts, **options: Unpack[VectorsToArray]) -> np.ndarray: ...
+    def encode(self, sentences: Texts, **options: Unpack[ToArray]) -> np.ndarray: ...
     @overload
-    def encode(self, sentences: Texts, **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode(self, sentences: Texts, **options: Unpack[ToTensor]) -> Tensor: ...
     def encode(self, sentences: Texts, **options: Any) -> np.ndarray | Tensor:
         """Encode sentences under the condition.
 

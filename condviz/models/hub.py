@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from condviz.encoder.download import find_cached
 from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError, first_line
 from condviz.models import manifest
 from condviz.paths import CHECKPOINTS
@@ -82,15 +83,7 @@ def fetch_shipped(name: str) -> Path:
 
 def find_downloaded(name: str) -> Path | None:
     """Return the folder of a shipped model that was downloaded before; None where it was not."""
-    if not REVISIONS[name]:
-        return None
-    from huggingface_hub import snapshot_download
-
-    try:
-        folder = Path(snapshot_download(hub_id(name), revision=REVISIONS[name], local_files_only=True))
-    except OSError:
-        return None
-    return folder if (folder / manifest.WEIGHTS).is_file() else None  # else an earlier download was stopped
+    return find_cached(hub_id(name), REVISIONS[name], list(manifest.FILES)) if REVISIONS[name] else None
 
 
 def download(repository: str, revision: str = "", *, advice: str) -> Path:

@@ -24,7 +24,7 @@ from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
-from condviz.methods.base import number
+from condviz.methods.encoders import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue

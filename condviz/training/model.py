@@ -24,7 +24,7 @@ from condviz.evaluation.dataset import ROW_KEYS, row_keys
 from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.methods.base import number
+from condviz.methods.encoders import number
 from condviz.models.checkpoints import plain_name, read_adapters
 from condviz.models.registry import find_folder, load
 from condviz.training.data import (

@@ -146,7 +146,7 @@ def test_an_end_token_is_not_pooled_where_the_pooler_chooses() -> None:
     (row,) = backbone.tokenize([("a cat", "the mood")], pool_text=1)
     assert row.ids[-1] == backbone.tokenizer.eos_token_id
     assert row.pooled == (False, False, True, True, False)
-    assert row.types == (0, 0, 0, 0, 0)
+    assert row.types == (0, 0, 1, 1, 0)
     assert backbone.tokenize([("a cat",)], pool_from=[1])[0].pooled == (False, True, False)
 
 

@@ -26,7 +26,7 @@ from condviz.methods import (
     SeparableEncoder,
     register,
 )
-from condviz.models import checkpoints, hub, registry
+from condviz.models import checkpoints, hub, manifest, registry
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -108,6 +108,22 @@ def test_a_shipped_model_comes_from_the_hub_at_its_pinned_commit(
     assert (model.info.name, model.info.source, model.info.trained) == ("csr", "hub", True)
     assert "csr" in registry.list_models()
     assert replace(model.info, revision="") == registry.describe("csr")
+
+
+def test_a_shipped_model_that_was_downloaded_is_listed_whatever_else_its_repository_has(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    cache = tmp_path / "hub" / "models--condviz--condviz-csr"
+    checkpoints.save(trained(tmp_path), cache / "snapshots" / commit)
+    files = {name: {"size": 1, "blob_id": "0" * 40} for name in (*manifest.FILES, ".gitattributes", "modules.json")}
+    (cache / "trees").mkdir()  # as the hub's client notes what a repository holds
+    (cache / "trees" / f"{commit}.json").write_text(json.dumps({"format_version": 1, "files": files}))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setitem(hub.REVISIONS, "csr", commit)
+    assert "csr" in registry.list_models()
+    (cache / "snapshots" / commit / manifest.WEIGHTS).unlink()  # a download that was stopped
+    assert "csr" not in registry.list_models()
 
 
 def test_a_shipped_model_that_cannot_be_downloaded_says_where_it_belongs(

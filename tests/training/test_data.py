@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import number
+from condviz.methods.encoders import number
 from condviz.training import data
 from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units, read_as
 from condviz.training.preflight import survey
