@@ -21,7 +21,8 @@ from condviz.encoder.backbone import Backbone
 from condviz.encoder.download import find_here
 from condviz.encoder.pretrained import cpu_has_bfloat16, load_backbone
 from condviz.errors import require
-from condviz.methods.baselines import BiEncoder, BiEncoderConfig, TriEncoder, TriEncoderConfig
+from condviz.methods.baselines import BiEncoder, TriEncoder, TriEncoderConfig
+from condviz.methods.catalog import BiEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 

@@ -11,15 +11,8 @@ from condviz.encoder.backbone import Backbone
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Tokens
 from condviz.methods.base import ConditionalScorer
-from condviz.methods.baselines import (
-    BiEncoder,
-    BiEncoderConfig,
-    CrossEncoder,
-    CrossEncoderConfig,
-    TriEncoder,
-    TriEncoderConfig,
-)
-from condviz.methods.catalog import CSRBiConfig
+from condviz.methods.baselines import BiEncoder, CrossEncoder, CrossEncoderConfig, TriEncoder, TriEncoderConfig
+from condviz.methods.catalog import BiEncoderConfig, CSRBiConfig
 from condviz.methods.csr import CSR, CSRBi, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from tests.golden import DOUBLE, Case, Precision, case_names, each_precision, load_case, requires_golden, tiny_encoder

@@ -49,7 +49,8 @@ class LatentAttention(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Let token states (b, L, d) attend to the latents: (b, L, d)."""
-        first, second = self.cross_attend_blocks
+        blocks: Any = self.cross_attend_blocks  # torch types what they hold as Module
+        first, second = blocks
         reading, net = first["fn"], second["fn"]["net"]
         keys, values = reading["to_kv"](first["norm_context"](self.latents)).chunk(2, dim=-1)
         query = self._split(reading["to_q"](first["norm"](states)))

@@ -54,12 +54,12 @@ class CASE(ConditionalEncoder):
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Tokenize the joint sequence and the condition alone."""
-        conditions = self._tokenize_condition([(condition,) for _, condition in items])
-        return list(zip(self._tokenize_joint(items), conditions, strict=True))
+        conditions = self._tokenize("condition", [(condition,) for _, condition in items])
+        return list(zip(self._tokenize("joint", items), conditions, strict=True))
 
     def tokenize_sentences(self, sentences: Sequence[str]) -> list[Encoded]:
         """Turn sentences without a condition into token ids, unpadded."""
-        return self._tokenize_alone([(sentence,) for sentence in sentences])
+        return self._tokenize("alone", [(sentence,) for sentence in sentences])
 
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
@@ -111,40 +111,34 @@ class CASE(ConditionalEncoder):
             return self.backbone.encode(items, pooling=config.pooling, **options)
         if role == "condition" and config.alone == "plain":
             role = "alone"  # the same text under the same instruction
-        ways = {"joint": self._tokenize_joint, "condition": self._tokenize_condition, "alone": self._tokenize_alone}
         vectors = self.backbone.map_texts(
             items,
             role=f"case {config.prompt} {role} {config.pooling} {config.pool_over} {config.order}",
-            tokenize=ways[role],
+            tokenize=partial(self._tokenize, role),
             embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
             **options,
         )
         return self._stack(vectors)
 
-    def _tokenize_joint(self, items: Sequence[Item]) -> list[Encoded]:
+    def _tokenize(self, role: Role, items: Sequence[Item]) -> list[Encoded]:
+        """Tokenize (sentence, condition) tuples, or single texts in the other roles."""
         config = self.method_config
         if self.backbone.instruction is None:
+            if role != "joint":
+                return self.backbone.tokenize(items)
             ordered = items if config.order == "sentence-first" else [item[::-1] for item in items]
             # The encoded text is pooled over, or both.
             place = int((config.prompt == "cond") == (config.order == "sentence-first"))
             return self.backbone.tokenize(ordered, pool_text=place if config.pool_over == "text" else None)
-        texts = [item if config.prompt == "sent" else item[::-1] for item in items]
-        prompts = [(INSTRUCTIONS[config.prompt], other, text) for text, other in texts]
+        plain = role == "alone" or (role == "condition" and config.alone == "plain")
+        instruction = UNCONDITIONAL if plain else INSTRUCTIONS[config.prompt]
+        # The other text comes first in the prompt; where there is none, nothing stands in its place.
+        pairs = [(("", *item) if len(item) == 1 else item[:: 1 if config.prompt == "cond" else -1]) for item in items]
+        prompts = [(instruction, other, text) for other, text in pairs]
         return [
             self._shortened(*prompt) if row.truncated else row
             for prompt, row in zip(prompts, self._instructed(prompts), strict=True)
         ]
-
-    def _tokenize_condition(self, items: Sequence[Item]) -> list[Encoded]:
-        """Tokenize what is subtracted."""
-        if self.backbone.instruction is None or self.method_config.alone == "plain":
-            return self._tokenize_alone(items)
-        return self._instructed([(INSTRUCTIONS[self.method_config.prompt], "", text) for (text,) in items])
-
-    def _tokenize_alone(self, items: Sequence[Item]) -> list[Encoded]:
-        if self.backbone.instruction is None:
-            return self.backbone.tokenize(items)
-        return self._instructed([(UNCONDITIONAL, "", text) for (text,) in items])
 
     def _shortened(self, instruction: str, other: str, text: str) -> Encoded:
         """Cut the text inside the instruction, so that the encoded text behind it is not lost."""

@@ -139,18 +139,14 @@ class CSR(RoutedEncoder):
         sentences, conditions = (list(dict.fromkeys(texts)) for texts in zip(*items, strict=True))
         states = dict(zip(sentences, self._states(sentences, **options), strict=True))
         readings = dict(zip(conditions, self._readings(conditions, **options), strict=True))
+
+        def enter(missing: list[Item]) -> list[Entered]:
+            texts = list(dict.fromkeys(sentence for sentence, _ in missing))
+            rows = dict(zip(texts, self.tokenize_sentences(texts), strict=True))
+            return [Entered(rows[text], states[text], readings[under]) for text, under in missing]
+
         vectors = self.backbone.map_texts(
-            items,
-            role="conditioned",
-            owner=self.fingerprint,
-            tokenize=lambda missing: [
-                Entered(row, states[text], readings[under])
-                for row, (text, under) in zip(
-                    self.tokenize_sentences([text for text, _ in missing]), missing, strict=True
-                )
-            ],
-            embed=self._route_rows,
-            **options,
+            items, role="conditioned", owner=self.fingerprint, tokenize=enter, embed=self._route_rows, **options
         )
         return self._stack(vectors)
 

@@ -96,11 +96,10 @@ def build_store(
         there = folder.iterdir() if folder.is_dir() else ()  # a URL is no folder before something lies in it
         if begun is None and any(item.name != _LOCK for item in there):
             raise DataError(f"{folder} exists and is not a store. Choose another folder with --out.")
-        if isinstance(model, str):
-            model = load(model, precision=begun.identity.precision if begun else "auto")
+        model = load(model, precision=begun.identity.precision if begun else "auto")
         model.check_able("encodes")
         meta = begun or Meta(disk.VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
-        _check_model(folder, meta.identity, Identity.of(model))
+        meta.identity.check(model, exactly=True)
         if meta.parts[0].digest != read.digest:
             raise DataError(
                 f"{folder} was built from {meta.parts[0].source} as it was then; {read.name} has other rows. Choose "
@@ -110,7 +109,6 @@ def build_store(
             write_text(folder / META, meta.to_json())
         else:
             read = replace(read, columns=meta.columns)
-        _write_left_out(folder, read)
         _add_rows(folder, meta, 0, read, _encoder(model, ray, workers), progress)
         return _finish(folder)
 
@@ -150,13 +148,9 @@ def append_store(
     read = read_source(source, column, **form)
     with _writing(folder):
         meta = Meta.read(folder)
-        if not isinstance(model, str):
-            model = model or meta.identity.load()
-        else:
-            model = load(model, precision=meta.identity.precision)
-        _check_model(folder, meta.identity, Identity.of(model))
+        model = load(model or meta.identity.model, precision=meta.identity.precision)
+        meta.identity.check(model, exactly=True)
         read = _fit_columns(folder, meta, read)
-        _write_left_out(folder, read)
         digests = [part.digest for part in meta.parts]
         if read.digest not in digests:
             data = open_rows(folder)
@@ -173,20 +167,6 @@ def append_store(
 
 def _part(source: Source) -> Part:
     return Part(source.name, source.digest, source.total, source.left_out)
-
-
-def _write_left_out(folder: Path, source: Source) -> None:
-    if source.report.left_out:
-        write_text(folder / LEFT_OUT, source.report.left_out_csv())
-
-
-def _check_model(folder: Path, old: Identity, new: Identity) -> None:
-    """Refuse to mix vectors."""
-    if (old.weights, old.precision) != (new.weights, new.precision):
-        raise DataError(
-            f"{folder} holds vectors of {old.model} ({old.weights[:12]}, {old.precision}); {new.model} "
-            f"({new.weights[:12]}, {new.precision}) makes others. Choose another folder, or the same model."
-        )
 
 
 def _fit_columns(folder: Path, meta: Meta, source: Source) -> Source:
@@ -215,9 +195,11 @@ def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder
 
 
 def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Encoder, progress: Progress | None) -> None:
-    """Encode what is missing of one source."""
+    """Encode what is missing of one source, and note what was left out of it."""
     import lance
 
+    if source.report.left_out:
+        write_text(folder / LEFT_OUT, source.report.left_out_csv())
     data = open_rows(folder)
     stored = 0 if data is None else data.count_rows()
     before, part = meta.parts[:place], meta.parts[place]

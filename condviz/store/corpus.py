@@ -53,17 +53,18 @@ class Identity:
         self.check(model)
         return model
 
-    def check(self, model: ConditionalScorer) -> None:
-        """Refuse a model with other weights.
+    def check(self, model: ConditionalScorer, *, exactly: bool = False) -> None:
+        """Refuse a model with other weights or, where vectors are to be added, in another precision (`exactly`).
 
         Raises:
             DataError: If its vectors are not those of this corpus.
         """
-        if model.weights_hash != self.weights:
+        new = Identity.of(model)
+        if new.weights != self.weights or (exactly and new.precision != self.precision):
             raise DataError(
-                f"The vectors of this corpus are those of {self.model} ({self.weights[:12]}), not those of "
-                f"{model.info.name} ({model.weights_hash[:12]}). Build a store with that model, or search with "
-                f"{self.model}."
+                f"The vectors of this corpus are those of {self.model} ({self.weights[:12]}, {self.precision}); "
+                f"{new.model} ({new.weights[:12]}, {new.precision}) makes others. Take {self.model}, or build a store "
+                "with the other model in another folder."
             )
 
 

@@ -196,7 +196,7 @@ def test_a_pattern_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch, h
 
 def test_vectors_of_another_model_are_refused(hyper: HyperCL) -> None:
     other = tiny_model("hyper-cl", seed=1, transform=False)
-    with pytest.raises(DataError, match="not those of"):
+    with pytest.raises(DataError, match="makes others"):
         search(make_corpus(hyper), QUERY, CONDITION, model=other)
 
 

@@ -168,10 +168,10 @@ def test_version_4_subtracts_the_condition_under_an_empty_text(tmp_path: Path) -
     (found,) = empty.encode(["a cat"], ["the sport"])
     (whole,) = joint.encode(["a cat"], ["the sport"])
     rows = backbone.tokenize([("Instruct: " + INSTRUCTIONS["cond"].format(other="") + "\nQuery: the sport",)])
-    assert len(empty._tokenize_condition([("the sport",)])[0].ids) == len(rows[0].ids)
+    assert len(empty._tokenize("condition", [("the sport",)])[0].ids) == len(rows[0].ids)
     assert np.abs(found - plain.encode(["a cat"], ["the sport"])[0]).max() > 1e-4
     with torch.no_grad():
-        (row,) = empty._tokenize_condition([("the sport",)])
+        (row,) = empty._tokenize("condition", [("the sport",)])
         alone = backbone(backbone.collate([row]), "mean")[0].numpy()
     np.testing.assert_allclose(found, whole - alone, atol=1e-5)
 

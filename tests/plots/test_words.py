@@ -12,8 +12,8 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.readings import WordReading
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
-from condviz.methods.baselines import BiEncoder, BiEncoderConfig
-from condviz.methods.catalog import CSRPrefixConfig
+from condviz.methods.baselines import BiEncoder
+from condviz.methods.catalog import BiEncoderConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR
 from condviz.plots import router, words
 from tests.tiny import SENTENCES, tiny_model
