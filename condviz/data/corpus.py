@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from condviz.data.files import read_utf8
 from condviz.data.tables import read_table
 from condviz.data.tables.report import SKIP
+from condviz.data.tables.report import format_rows as format_cells
 from condviz.data.tables.table import list_names
 from condviz.errors import DataError, explain
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("sentence1", "sentence2", "condition", "label", "aspect", "pair", "family1", "family2")
 VARIABLE = "CONDVIZ_DATA"
@@ -73,16 +71,15 @@ def count_contrasts(rows: Sequence[RatedPair]) -> int:
     return sum(size == 2 for size in Counter(row.pair for row in rows).values())
 
 
+def cells_of(rows: Sequence[RatedPair]) -> tuple[tuple[str, ...], ...]:
+    """Return rows as the cells of `COLUMNS`: what `evaluate` and `train` read, and where each row comes from."""
+    values = (tuple(getattr(row, name) for name in COLUMNS) for row in rows)
+    return tuple(tuple(f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in row) for row in values)
+
+
 def format_rows(rows: Sequence[RatedPair]) -> str:
-    """Format rows as CSV, see `rows_frame`."""
-    return rows_frame(rows).to_csv(index=False, lineterminator="\n", float_format="%g")
-
-
-def rows_frame(rows: Sequence[RatedPair]) -> pd.DataFrame:
-    """Return rows with the columns that `condviz evaluate` and `train` read, and where each row comes from."""
-    import pandas as pd
-
-    return pd.DataFrame(list(rows), columns=list(COLUMNS))
+    """Format rows as CSV, see `cells_of`."""
+    return format_cells([COLUMNS, *cells_of(rows)])
 
 
 @dataclass(frozen=True)

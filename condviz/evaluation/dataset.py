@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.data import corpora
-from condviz.data.corpus import COLUMNS, keep_pairs
+from condviz.data.corpus import COLUMNS, cells_of, keep_pairs
 from condviz.data.pairs import PAIR_COLUMNS, PairTable, check_read, read_pairs
 from condviz.data.tables import Report
 from condviz.data.texts import fold
@@ -255,9 +255,8 @@ def corpus_dataset(corpus: str, part: str, *, max_rows: int | None = MAX_ROWS) -
     extra = {ASPECT: aspects} if any(aspects) else None
     ratings = BY_RULE if corpora.CORPORA[corpus].ours else corpora.CORPORA[corpus].ratings
     dataset = make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, max_rows=max_rows, ratings=ratings)
-    cells = tuple(tuple(str(getattr(row, name)) for name in COLUMNS) for row in rows)
     names = {name: name for name in PAIR_COLUMNS}
-    return replace(dataset, table=PairTable(COLUMNS, cells, Report(dataset.name), pairs=pairs, roles=names))
+    return replace(dataset, table=PairTable(COLUMNS, cells_of(rows), Report(dataset.name), pairs=pairs, roles=names))
 
 
 def row_keys(pairs: Sequence[Texts]) -> str:
