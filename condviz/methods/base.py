@@ -24,8 +24,8 @@ from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined
-from condviz.errors import CheckpointError, ConfigError, DataError, UnknownModelError
-from condviz.methods.catalog import LACKS, Meeting, Method, MethodConfig
+from condviz.errors import CheckpointError, ConfigError, DataError
+from condviz.methods.catalog import LACKS, Meeting, Method, MethodConfig, describe_variant
 from condviz.types import Kind, ModelInfo, Progress
 
 Texts = str | Iterable[str]
@@ -330,9 +330,8 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         Raises:
             UnknownModelError: If there is no such variant.
         """
-        raise UnknownModelError(
-            f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
-        )
+        describe_variant(self.info, name)  # says that there is none
+        raise NotImplementedError
 
     # The hub: `push_to_hub` is that of the mixin
 

@@ -389,8 +389,9 @@ def split_variant(name: str) -> tuple[str, str]:
 
 def describe_variant(info: ModelInfo, name: str) -> ModelInfo:
     """Describe a variant of a model. It counts as untrained: its weights were trained for another router."""
-    if name not in VARIANTS:
-        raise UnknownModelError(f"There is no variant {name[:40]!r}. Variants: {', '.join(VARIANTS)}.")
+    if name not in VARIANTS or not CATALOG[info.method].has_variants:
+        known = f"Models of the method csr have: {', '.join(VARIANTS)}."
+        raise UnknownModelError(f"{info.name} has no variant {name[:40]!r}. {known}")
     variant = VARIANTS[name]
     return replace(
         info, name=f"{info.name}{MARK}{name}", title=f"{info.title}, {variant.title}", trained=False,

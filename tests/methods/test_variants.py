@@ -9,6 +9,7 @@ import condviz
 from condviz.errors import ConfigError, UnknownModelError
 from condviz.methods.catalog import VARIANTS, CSRBiConfig, split_variant
 from condviz.methods.csr import CSR, CSRBi, CSRConfig
+from condviz.models.registry import describe
 from tests.tiny import SENTENCES, tiny_backbone, tiny_model
 
 CONDITIONS = ["the sport", "the mood"]
@@ -45,6 +46,8 @@ def test_variants_that_cannot_be(csr: CSR) -> None:
         csr.make_variant("magic")
     with pytest.raises(UnknownModelError, match="no variant 'hidden'"):
         CSRBi(csr.backbone, CSRBiConfig()).make_variant("hidden")
+    with pytest.raises(UnknownModelError, match="no variant 'hidden'"):
+        describe("bi-encoder-zero-shot@hidden")  # it was described, though it could not be loaded
     with pytest.raises(UnknownModelError, match="nobody"):
         condviz.load("nobody@hidden")
     shallow = tiny_backbone()
