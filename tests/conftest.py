@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 # Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
-# much as one. Set before anything imports torch.
-os.environ["OMP_NUM_THREADS"] = "1"
+# much as one. Set before anything imports torch or numba.
+os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
 # Nothing is fetched: without a network, each question to the hub would wait. Set before anything imports its library.
 os.environ["HF_HUB_OFFLINE"] = "1"
 # What Python compiles is kept, else each of these processes would compile this package anew.

@@ -1,4 +1,4 @@
-"""Run a notebook without Jupyter, and look at what it shows: python -P tests/notebook.py FILE."""
+"""Run notebooks without Jupyter, and look at what they show: python -P tests/notebook.py FILE ..."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def run_cell(source: str, names: dict[str, object]) -> object:
 
 
 def main(path: Path) -> None:
-    """Run all cells; of what they show, at least two pictures stand alone."""
+    """Run all cells of a notebook; of what they show, at least two pictures stand alone."""
+    sys.stderr.write(f"{path}\n")
     names: dict[str, object] = {}
     shown = []
     for cell in code_cells(path):
@@ -42,4 +43,5 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for file in sys.argv[1:]:
+        main(Path(file))

@@ -123,9 +123,8 @@ def test_a_table_is_evaluated(home: Path) -> None:
     assert "minilm" in done.stdout
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run_with_the_model_of_the_wheel_and_their_pictures_stand_alone(home: Path, path: Path) -> None:
-    command = [home / "env" / "bin" / "python", "-P", ROOT / "tests" / "notebook.py", path]
+def test_notebooks_run_with_the_model_of_the_wheel_and_their_pictures_stand_alone(home: Path) -> None:
+    command = [home / "env" / "bin" / "python", "-P", ROOT / "tests" / "notebook.py", *NOTEBOOKS]
     done = subprocess.run(command, cwd=home, env=surroundings(home), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import shutil
+import sys
 import tempfile
 import threading
 import warnings
@@ -142,11 +143,15 @@ def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress 
     while not _one_layout.acquire(timeout=0.25):
         if progress is not None:
             progress(0, 1)  # whoever waits may leave
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
     try:
         _share_interpreter()
         return reducer.fit_transform(rows)
     finally:
         _one_layout.release()
+        if torch:  # numba's first loop gives this thread all processors, on which torch would compute from then on
+            torch.set_num_threads(threads)
 
 
 def _import_compiled(module: str) -> ModuleType:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+import torch
 from numba.core.caching import InTreeCacheLocator
 
 from condviz.analysis.layout import ROUNDS, Layout, _import_compiled, project, warm_up
@@ -31,6 +32,14 @@ def separation(layout: np.ndarray) -> float:
     centres = np.stack([layout[group == GROUPS].mean(axis=0) for group in range(3)])
     inside = spread(layout - centres[GROUPS])
     return float(np.linalg.norm(centres[:, None] - centres[None], axis=-1).max() / inside)
+
+
+def test_torch_keeps_its_number_of_threads() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    project(BEFORE, AFTER, UMAP)
+    assert torch.get_num_threads() == 3, "as numba, which sets it in the first layout of a process"
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("config", [PCA, UMAP], ids=str)

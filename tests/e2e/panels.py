@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from condviz.ui.markup import html
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 
-MANY = 50_000
+MANY = 6_000
+"""More than are drawn without WebGL."""
 
 
 def figure(number: int, *, seed: int = 0, kind: type = go.Scattergl, title: str = "kept") -> go.Figure:

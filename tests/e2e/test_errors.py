@@ -8,14 +8,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from playwright.sync_api import Page, expect
 
-playwright = pytest.importorskip("playwright.sync_api")
-from gradio_client import Client  # noqa: E402
-from gradio_client.exceptions import AppError  # noqa: E402
-from playwright.sync_api import Page, expect  # noqa: E402
-
-from tests.e2e.conftest import follow_link  # noqa: E402
+from tests.e2e.conftest import follow_link
 
 SECONDS = 90_000
 
@@ -113,14 +108,3 @@ def test_a_row_stands_on_the_first_screen_and_opens_in_compare(open_page: Callab
     sentence = page.locator("#cv-err-row .cv-sentence").first.inner_text()
     other = open_page(link)
     expect(other.locator("#cv-sentence1 textarea")).to_have_value(sentence)
-
-
-def test_the_endpoint_gives_findings_as_json(address: str) -> None:
-    client = Client(address, verbose=False)
-    found = client.predict(
-        data="scenes:test", models=["hyper-cl", "bi-encoder"], filter="gold > 1", resamples=20, api_name="/errors"
-    )
-    assert found["models"] == ["hyper-cl", "bi-encoder"]
-    assert found["figures"]["part"]["n"] < found["figures"]["every"]["n"]
-    with pytest.raises(AppError, match="Did you mean gold"):
-        client.predict(data="scenes:test", models=["hyper-cl"], filter="golf > 1", resamples=0, api_name="/errors")

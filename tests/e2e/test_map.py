@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.conftest import follow_link, go
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-
-expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
@@ -79,6 +77,7 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
     expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
     page.get_by_test_id("map-chosen").get_by_role("button", name="Clear", exact=True).click()
     expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")
+    impurity_is_a_section_and_its_counts_choose_points(page)
 
 
 def test_points_chosen_by_hand_and_clusters_have_a_link(open_page: Callable[..., Page]) -> None:
@@ -163,8 +162,7 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     expect(page.locator("#cv-map-upload")).to_be_visible()
 
 
-def test_impurity_is_a_section_and_its_counts_choose_points(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page)
+def impurity_is_a_section_and_its_counts_choose_points(page: Page) -> None:
     page.locator("#cv-map-impurity > button").click()
     expect(page.get_by_test_id("impurity")).to_contain_text("random matrices")
     cell = page.locator("[data-testid=crosstab-after] [data-act=cell]").first

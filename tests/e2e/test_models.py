@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.conftest import follow_link
 from tests.tiny import tiny_folder
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
-
-expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:

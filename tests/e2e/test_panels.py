@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.conftest import visiting
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.app("panels")
 NO_WEBGL = """
   const original = HTMLCanvasElement.prototype.getContext;
@@ -174,7 +174,7 @@ def test_without_webgl_few_points_are_drawn_and_many_are_explained(open_panels: 
     page = open_panels(script=NO_WEBGL)
     expect(frame(page, "left")).to_have_attribute("data-renderer", "svg")
     page.locator("#load").click()
-    expect(page.locator("#alone .cv-figure-message")).to_contain_text("50,000 points need WebGL")
+    expect(page.locator("#alone .cv-figure-message")).to_contain_text("6,000 points need WebGL")
 
 
 def test_many_points_are_drawn_with_webgl(open_panels: Callable[..., Page]) -> None:
@@ -183,4 +183,4 @@ def test_many_points_are_drawn_with_webgl(open_panels: Callable[..., Page]) -> N
         pytest.skip("This browser has no WebGL.")
     page.locator("#load").click()
     expect(frame(page, "alone")).to_have_attribute("data-renderer", "webgl")
-    expect(page.locator("#alone .cv-figure-count")).to_have_text("50,000 points")
+    expect(page.locator("#alone .cv-figure-count")).to_have_text("6,000 points")
