@@ -20,6 +20,8 @@ from condviz.ui.pool import OWNER, ModelPool, Outcome, Work
 from condviz.ui.state import Values, path_of, read_link
 
 Shown = TypeVar("Shown")
+NO_RESULT = {"open", "__theme"}
+"""Keys of an address that say nothing of a result."""
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
 
@@ -87,7 +89,8 @@ class Page:
 
         def answer(query: str, values: Sequence[Any], other: Callable[..., Any] | None) -> Iterator[dict]:
             _, found = read_link(f"?{query.removeprefix('?')}")
-            if any(text.strip() for key in needs or found for text in found.get(key, ())) or not (needs or other):
+            keys = needs or {*found} - NO_RESULT
+            if any(text.strip() for key in keys for text in found.get(key, ())) or not (needs or other):
                 yield from steps_of(handler(found, *values))
             else:
                 yield from steps_of(other(*values) if other else {notice: gr.skip()})

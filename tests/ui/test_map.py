@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from weakref import ref
 
 import gradio as gr
@@ -264,3 +265,13 @@ def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: ob
     own = Form("case", "table", table=inspect(POINTS, Reading(str(path))).reading)
     assert after(own)[tab.conditions] == "the topic", "not the conditions of the example"
     assert after(replace(own, conditions="the verdict"))[tab.conditions] == gr.skip()
+
+
+def test_a_theme_in_the_address_is_no_link() -> None:
+    """Whoever chose a table while the page was opening with it got the example back."""
+    tab = build_view(TAB, ModelPool(["minilm"]))
+    blocks = tab.page.site.blocks
+    [opened] = [one.fn for one in blocks.fns.values() if one.name == "on_opened" and tab.source in one.outputs]
+    for query, answered in (("__theme=dark&open=table", False), ("__theme=dark&from=table", True)):
+        steps = list(opened(SimpleNamespace(query_params=query), None))
+        assert any(tab.source in step for step in steps) == answered
