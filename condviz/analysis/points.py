@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.data.pairs import POINT_ROLES, check_texts, guess_columns
 from condviz.data.scenes import Family, group_of, load_aspects, load_families
@@ -17,7 +19,8 @@ from condviz.data.tables import Table, read_table
 from condviz.data.tables.report import is_missing
 from condviz.data.tables.table import list_names
 from condviz.data.texts import check_conditions, check_sentence, fold
-from condviz.errors import ConfigError, DataError, suggest
+from condviz.errors import DataError, suggest
+from condviz.spec import checked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,22 +107,23 @@ def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_po
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise DataError(f"Sentences must be a list of texts, got {type(texts).__name__}. Put them in a list.")
     filled = [(f"sentence {number}", text) for number, text in enumerate(texts, start=1) if str(text).strip()]
-    checked = [check_sentence(text, place) for place, text in filled]
-    distinct = list(dict.fromkeys(checked))
+    sentences = [check_sentence(text, place) for place, text in filled]
+    distinct = list(dict.fromkeys(sentences))
     _check_number(len(distinct), max_points, conditions=len(asked))
-    repeated = len(checked) - len(distinct)
+    repeated = len(sentences) - len(distinct)
     notes = (f"{repeated:,} repeated {'sentence was' if repeated == 1 else 'sentences were'} left out.",)
     return MapPoints(*_cross(distinct, asked), crossed=True, notes=notes if repeated else ())
 
 
+@checked
 def points_from_table(
     table: pd.DataFrame | Mapping[str, Sequence] | Table,
     *,
-    text_column: str | None = None,
-    condition_column: str | None = None,
-    value_column: str | None = None,
+    text_column: Annotated[str | None, Doc("Column of the sentences (default: guessed)")] = None,
+    condition_column: Annotated[str | None, Doc("Column of the conditions (default: guessed)")] = None,
+    value_column: Annotated[str | None, Doc("Column of the values (default: guessed)")] = None,
     conditions: Sequence[str] | None = None,
-    sample: int | None = None,
+    sample: Annotated[int | None, Interval(ge=1), Doc("Draw so many rows at random from a larger table")] = None,
     seed: int = 0,
     max_points: int = MAX_POINTS,
 ) -> MapPoints:
@@ -127,14 +131,13 @@ def points_from_table(
 
     Args:
         table: As read.
-        text_column, condition_column, value_column: Columns; None guesses as `guess_columns`, "" takes no column.
+        text_column, condition_column, value_column: As the signature says; None guesses as `guess_columns`, "" takes
+            no column.
         conditions: Cross every text with these in place of a condition column.
-        sample: Draw this many rows at random from a larger table; the notes say so. None uses all rows.
+        sample: As the signature says; the notes tell of it. None uses all rows.
         seed: Of that draw.
         max_points: The most that are allowed.
     """
-    if sample is not None and sample < 1:
-        raise ConfigError(f"sample must be at least 1, got {sample}.")
     table = read_table(table)
     table = replace(table, report=deepcopy(table.report))
     guess = guess_columns(table, POINT_ROLES)
@@ -160,8 +163,8 @@ def points_from_table(
     times = max(1, len(asked))
     _check_number(len(kept), max_points, conditions=times)
     roles: dict[str, str] = dict(zip(POINT_ROLES, needed, strict=False))
-    checked = {row: check_texts(table.report, table.place(row), table.record(row), roles) for row in kept}
-    found = {row: texts for row, texts in checked.items() if texts is not None}
+    read = {row: check_texts(table.report, table.place(row), table.record(row), roles) for row in kept}
+    found = {row: texts for row, texts in read.items() if texts is not None}
     columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
     notes = (*table.notes, *left_out, *drawn)
     rest = {"columns": columns, "value": value if value in columns else "", "notes": notes}

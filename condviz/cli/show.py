@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.analysis.maps import build_map
+from condviz.analysis.points import points_from_table, scene_points
 from condviz.cli import options as shared
 from condviz.cli.options import add_command, format_table, load_asked, progress_bar, tell
 from condviz.data.tables import read_table
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
     from condviz.types import TokenWeights
 
-OF_TABLES = ("text_column", "condition_column", "value_column", "condition", "sample")
-"""Options of `map` that only a table of one's own has."""
 FURTHER = 10
 """Known answers below the best ones that are printed."""
 
@@ -130,16 +129,12 @@ def _sentence(reading: WordReading, text: TokenWeights, number: int) -> str:
 # ---- map -------------------------------------------------------------------------------------------------------------
 def _add_map(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
-    layout = shared.of_function(build_map, n_neighbors="neighbors")
+    layout = shared.of_function(points_from_table), shared.of_function(build_map, n_neighbors="neighbors")
     models, table = shared.models("hyper-cl", several=False), shared.reading(read_table)
-    parents = models, shared.device(None), shared.cluster(), files, table, layout
+    parents = models, shared.device(None), shared.cluster(), files, table, *layout
     parser = add_command(commands, "map", run_map, *parents)
     parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
-    parser.add_argument("--text-column", metavar="NAME", help="column of the sentences (default: guessed)")
-    parser.add_argument("--condition-column", metavar="NAME", help="column of the conditions (default: condition)")
-    parser.add_argument("--value-column", metavar="NAME", help="column of the values (default: value)")
     parser.add_argument("--condition", action="append", help="put every sentence under it; may be repeated")
-    parser.add_argument("--sample", type=int, metavar="N", help="draw N rows at random (by --seed) from larger tables")
 
 
 def run_map(options: argparse.Namespace) -> None:
@@ -148,24 +143,17 @@ def run_map(options: argparse.Namespace) -> None:
     Encode the sentences of a table without and with their conditions, lay both out in one alignment, and print values,
     impurity, isotropy and silhouette. Without a column of conditions, give --condition.
     """
-    from condviz.analysis.points import points_from_table, scene_points
-
     # Settings and table are checked before the model loads, which takes seconds.
-    settings = shared.given(options, build_map)
+    settings, of_table = shared.given(options, build_map), shared.given(options, points_from_table)
     if options.table == "scenes":
-        given = [name for name in OF_TABLES if getattr(options, name) is not None]
-        if given:
-            raise ConfigError(f"scenes has conditions of its own: leave out --{given[0].replace('_', '-')}.")
+        if asked := [
+            name for name, value in (of_table | {"condition": options.condition}).items() if value is not None
+        ]:
+            raise ConfigError(f"scenes has conditions of its own: leave out --{asked[0].replace('_', '-')}.")
         points = scene_points(seed=options.seed)
     else:
-        columns = {f"{name}_column": getattr(options, f"{name}_column") for name in ("text", "condition", "value")}
-        drawn = {"sample": options.sample, "seed": options.seed}
-        points = points_from_table(
-            read_table(options.table, **shared.given(options, read_table), names=("text",)),
-            **columns,
-            conditions=options.condition,
-            **drawn,
-        )
+        table = read_table(options.table, **shared.given(options, read_table), names=("text",))
+        points = points_from_table(table, **of_table, conditions=options.condition, seed=options.seed)
 
     from condviz.models.registry import load
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from condviz.analysis import compare  # noqa: F401 (before there is a stand-in for the `load` that these take)
 from condviz.cli import main as cli
+from condviz.cli import score, store  # noqa: F401
 from condviz.models import registry
 from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
@@ -58,7 +60,7 @@ def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]
         (["--text-column", "sentence"], "no column 'sentence'"),
         (["--html", "/no/such/folder/map.html"], "does not exist"),
         (["--condition", " "], "Condition 1 is empty"),
-        (["--sample", "0"], "sample must be at least 1"),
+        (["--sample", "0"], "sample must be a whole number of at least 1"),
     ],
 )
 def test_errors_are_one_line(
