@@ -13,7 +13,7 @@ from condviz.data import corpora
 from condviz.data.corpus import RatedPair
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.metrics import spearman
-from condviz.evaluation.scoreboard import PARTS, Sample
+from condviz.evaluation.scoreboard import PARTS, BoardSample
 from tests.tiny import tiny_model
 
 
@@ -38,7 +38,7 @@ def pair(number: int, labels: tuple[int, int], aspects: tuple[str, str], domain:
 
 
 def chosen(rows: Sequence[RatedPair], part: str = "test") -> Chosen:
-    return Chosen(PARTS[part], tuple(rows), Sample(digest(rows), len(rows), len(rows) // 2, len(rows) // 2, 0))
+    return Chosen(PARTS[part], tuple(rows), BoardSample(digest(rows), len(rows), len(rows) // 2, len(rows) // 2, 0))
 
 
 def sentences(item: Chosen) -> set[frozenset[str]]:
