@@ -133,11 +133,6 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return False
 
     @property
-    def needs_fitting(self) -> bool:
-        """Whether this model is fitted to vectors, without labels or gradients."""
-        return self.method_config.fitted
-
-    @property
     def info(self) -> ModelInfo:
         """Name, origin and size: what `condviz.load` has set, or what is known of a model made by hand."""
         if self._info is not None:

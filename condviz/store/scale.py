@@ -48,15 +48,15 @@ class OnRay:
 
     def _gather(self, ability: Ability, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Do what the method of the model does; `progress` is told (rows done, different rows)."""
-        places: dict[tuple[str, ...], int] = {}
-        index = [places.setdefault(row, len(places)) for row in zip(*columns, strict=True)]
-        rows, found = list(places), []
+        from condviz.methods.encoders import number  # imports torch
+
+        (rows, index), found = number(zip(*columns, strict=True)), []
         slices = (tuple(zip(*rows[i : i + TABLE_ROWS], strict=True)) for i in range(0, len(rows), TABLE_ROWS))
         for values in map_slices(slices, Identity.of(self._model), ability, **self._cluster):
             found.append(values)
             if progress:
                 progress(min(len(found) * TABLE_ROWS, len(rows)), len(rows))
-        return np.concatenate(found)[index]
+        return np.concatenate(found)[index.numpy()]
 
 
 class Worker:

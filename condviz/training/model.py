@@ -192,7 +192,7 @@ class SentenceTask(Task):
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
         self.module = build_module(recipe, device, vectors)
         self.method = self.module.method
-        self.fitted = self.method.needs_fitting
+        self.fitted = self.method.method_config.fitted
         self.start = [weight.detach().clone() for weight in self._blended()] if recipe.blend < 1 else []
 
     def prepare(self) -> None:
@@ -294,7 +294,7 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
     """
     model = load_start(recipe)
     _prepare(model.backbone, recipe, vectors)
-    if not model.needs_fitting and not any(parameter.requires_grad for parameter in model.parameters()):
+    if not model.method_config.fitted and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
             f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
             'Use tuning = "lora" or "full".'

@@ -67,7 +67,7 @@ class Try:
     def __init__(self, recipe: SentenceRecipe, device: str) -> None:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)
         self.model = build_module(recipe, device).to(device)
-        self.fitted = self.model.method.needs_fitting
+        self.fitted = self.model.method.method_config.fitted
         self.model.frozen |= self.fitted
         self.separable = CATALOG[recipe.method].separable
         trained = [value for value in self.model.parameters() if value.requires_grad]

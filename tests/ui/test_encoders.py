@@ -77,13 +77,13 @@ def test_the_encoder_that_was_used_last_stays(form: EncoderForm, tmp_path: Path)
 
 
 def test_the_size_is_told_before_the_download(form: EncoderForm, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condviz.encoder import pretrained
+    from condviz.encoder import download
 
     def fetch(name: str, total: int, progress: Any) -> None:
         raise CheckpointError("the disk is full")
 
-    monkeypatch.setattr(pretrained, "count_missing", lambda name: 133_500_000)
-    monkeypatch.setattr(pretrained, "fetch", fetch)
+    monkeypatch.setattr(download, "count_missing", lambda name: 133_500_000)
+    monkeypatch.setattr(download, "fetch", fetch)
     told: list[str] = []
     monkeypatch.setattr(encoders, "follow", lambda work, message, **_: told.append(message) or _result(work))
     with pytest.raises(CheckpointError, match="disk is full"):
