@@ -171,7 +171,7 @@ def format_methods() -> str:
 
 def _published(model: str) -> str:
     """Return the first figure that the papers print for a method on SimCSE-large, trained on C-STS."""
-    table, _, row = PRINTED.get(model.removesuffix("-base"), "").partition("/")
+    table, _, row = PRINTED.get(model.removesuffix("-csts").removesuffix("-mpnet"), "").partition("/")
     if not table:
         return NONE
     ((_, found),) = find_tables(table)

@@ -46,6 +46,8 @@ HEAD_SEED = 0
 
 TITLES = {"tri-hadamard": "Tri-encoder, Hadamard", "tri-concat": "Tri-encoder, concatenation", "minilm": "MiniLM"}
 """Names for people where the title of the method would not tell two models apart."""
+ENDINGS = {"csts": "C-STS", "mpnet": "MPNet"}
+"""How what follows the method in the name of a shipped model is written."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def describe(name: str | os.PathLike[str]) -> ModelInfo:
 @overload
 def load(name: Literal["minilm"], **options: Unpack[Where]) -> Unconditional: ...
 @overload
-def load(name: Literal["cross-encoder"], **options: Unpack[Where]) -> CrossEncoder: ...
+def load(name: Literal["cross-encoder", "cross-encoder-csts"], **options: Unpack[Where]) -> CrossEncoder: ...
 @overload
 def load(
     name: Literal["bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "bi-encoder-zero-shot"], **options: Unpack[Where]
@@ -136,15 +138,15 @@ def load(
     **options: Unpack[Where],
 ) -> TriEncoder: ...
 @overload
-def load(name: Literal["hyper-cl", "wn18rr-hyper-cl"], **options: Unpack[Where]) -> HyperCL: ...
+def load(name: Literal["hyper-cl", "hyper-cl-csts", "wn18rr-hyper-cl"], **options: Unpack[Where]) -> HyperCL: ...
 @overload
-def load(name: Literal["csr", "csr-zero-shot"], **options: Unpack[Where]) -> CSR: ...
+def load(name: Literal["csr", "csr-csts", "csr-zero-shot"], **options: Unpack[Where]) -> CSR: ...
 @overload
 def load(name: Literal["csr-bi", "csr-bi-zero-shot"], **options: Unpack[Where]) -> CSRBi: ...
 @overload
 def load(name: Literal["csr-prefix", "csr-prefix-zero-shot"], **options: Unpack[Where]) -> CSRPrefix: ...
 @overload
-def load(name: Literal["case", "case-zero-shot"], **options: Unpack[Where]) -> CASE: ...
+def load(name: Literal["case", "case-csts", "case-zero-shot"], **options: Unpack[Where]) -> CASE: ...
 @overload
 def load(name: Model, **options: Any) -> Model: ...  # noqa: ANN401
 @overload
@@ -283,7 +285,7 @@ def _title(name: str, method: Method) -> str:
     if plain in TITLES or plain == method.name:
         return TITLES.get(plain, method.title)
     rest = name.removeprefix(f"{method.name}-")  # several models of one method have to be told apart
-    return f"{method.title}: {name}" if rest == name else f"{method.title}, {rest}"
+    return f"{method.title}: {name}" if rest == name else f"{method.title}, {ENDINGS.get(rest, rest)}"
 
 
 def _split_built(name: str) -> tuple[str, str] | None:
