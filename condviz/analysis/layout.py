@@ -146,7 +146,9 @@ def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress 
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 0
     try:
-        _share_interpreter()
+        rounds = getattr(umap.layouts, ROUNDS, None)
+        if rounds is not None:  # another version may have another name for them, and then other threads wait for Python
+            rounds.targetoptions["nogil"] = True  # counts for what is compiled later
         return reducer.fit_transform(rows)
     finally:
         _one_layout.release()
@@ -166,15 +168,6 @@ def _import_compiled(module: str) -> ModuleType:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         numba.config.CACHE_DIR = folder
         return require(module, "viz")
-
-
-def _share_interpreter() -> None:
-    """Have umap-learn let other threads run Python in its rounds; counts for what is compiled later."""
-    from umap import layouts
-
-    rounds = getattr(layouts, ROUNDS, None)
-    if rounds is not None:  # another version may have another name for them, and then others wait
-        rounds.targetoptions["nogil"] = True
 
 
 class _Line:
