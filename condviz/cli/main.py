@@ -30,7 +30,9 @@ COMMANDS = "inventory score show store train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
-MOVED = {"benchmark": "models, gallery or links", "papers": "papers", "deploy": "deploy"}
+MOVED = {
+    "benchmark": "models, gallery or links", "papers": "papers", "deploy": "deploy", "data check-tables": "tables",
+}  # fmt: skip
 """Commands that were here once -> words behind `python -m benchmarks`, in a clone."""
 
 EXAMPLES = {
@@ -81,8 +83,9 @@ def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argpars
     be_quiet(False)
     try:
         words = sys.argv[1:] if arguments is None else arguments
-        if parser is None and words and words[0] in MOVED:
-            raise ConfigError(f"`{words[0]}` is in a clone of the project now: python -m benchmarks {MOVED[words[0]]}.")
+        moved = next((name for name in MOVED if [*words][: len(name.split())] == name.split()), "")
+        if parser is None and moved:
+            raise ConfigError(f"`{moved}` is in a clone of the project now: python -m benchmarks {MOVED[moved]}.")
         options = (parser or build_parser)().parse_args(words)
         with _short_warnings():
             output_taken(options)  # before the long work

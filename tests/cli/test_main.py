@@ -190,6 +190,7 @@ def test_score_reads_a_table_from_standard_input(
             ["papers", "show", "hyper-cl:table-5"],
             "`papers` is in a clone of the project now: python -m benchmarks papers",
         ),
+        (["data", "check-tables"], "`data check-tables` is in a clone of the project now: python -m benchmarks tables"),
     ],
 )
 def test_user_errors_are_one_line_and_exit_code_2(
