@@ -42,9 +42,11 @@ CHUNK = 100
 MAX_HITS = 1_000
 MOST_COPIES = 64
 """Texts that are looked at for each hit, so that one that stands often in the corpus does not fill the list."""
-GOOD_PERCENTILE, OWN_PERCENTILE = 95.0, 99.0
-"""Under a condition a hit counts as a match above this share of the reference pairs, and above this share of the pairs
-of the corpus: where many texts share a value, as with gender, reference pairs alone call most of them a match. How
+GOOD_PERCENTILE = 95.0
+"""Under a condition a hit counts as a match above this share of the reference pairs."""
+CLOSEST, CLOSEST_TEXTS = 0.01, 3
+"""It also has to be among this share of the closest pairs of the corpus, or, of a small one, among the closest three
+texts of an average text: where many share a value, as with gender, reference pairs alone call most of them a match. How
 often either is wrong: `benchmarks.claims`."""
 READ_FOR_WORDS = 10
 """Hits whose words are left out one by one: some twenty scores each."""
@@ -53,9 +55,8 @@ READ_FOR_TELLING = 50
 TYPICAL_PERCENTILE, PLAIN_PERCENTILE = 50.0, 95.0
 """Without one, it has to be more alike than a typical reference pair and than this share of the pairs of the corpus, or
 to have every word of the query."""
-SAMPLED_TEXTS, FEWEST_TEXTS, READ_PAIRS = 128, 30, 256
-"""Of a corpus, whose pairs are compared; fewer say nothing of the closest one in a hundred. Of a method that reads both
-texts together so many pairs."""
+SAMPLED_TEXTS, READ_PAIRS = 128, 256
+"""Of a corpus, whose pairs are compared; of a method that reads both texts together, so many of these pairs."""
 REGEX_SECONDS = 5.0
 """For one pattern over one corpus: some patterns take for ever."""
 
@@ -246,17 +247,23 @@ def _to_tensors(vectors: np.ndarray, norms: np.ndarray) -> tuple[Tensor, Tensor]
     return torch.from_numpy(own[0]).float(), torch.from_numpy(own[1])
 
 
-def own_mark(model: ConditionalScorer, corpus: Corpus, condition: str | None) -> float:
-    """Return the score below which `OWN_PERCENTILE` of the pairs of a corpus stay, or `PLAIN_PERCENTILE` of plain ones.
+def own_share(size: int) -> float:
+    """Return the share in % of the pairs of a corpus of so many texts that a match has to be closer than."""
+    return 100 * max(0.0, 1 - max(CLOSEST, CLOSEST_TEXTS / size))
 
-    Pairs of `SAMPLED_TEXTS` different texts, the same at each call; minus infinity where there are too few texts.
+
+def own_mark(model: ConditionalScorer, corpus: Corpus, condition: str | None) -> float:
+    """Return the score below which `own_share` of the pairs of a corpus stay, or `PLAIN_PERCENTILE` of plain ones.
+
+    Pairs of `SAMPLED_TEXTS` different texts, the same at each call; minus infinity where there are too few.
     """
     draw = np.random.default_rng(0)
     places = np.sort(draw.choice(len(corpus), min(len(corpus), SAMPLED_TEXTS), replace=False))
     found: dict[str, tuple[int, str]] = {}
     for place, row in zip(places.tolist(), corpus.rows(places), strict=True):
         found.setdefault(fold(row["text"]), (place, row["text"]))
-    if len(found) < (2 if condition is None else FEWEST_TEXTS):
+    share = PLAIN_PERCENTILE if condition is None else own_share(len(corpus))
+    if len(found) < 2 or not share:
         return -np.inf
     places, texts = map(np.array, zip(*found.values(), strict=True))
     first, second = np.triu_indices(len(texts), 1)
@@ -266,9 +273,9 @@ def own_mark(model: ConditionalScorer, corpus: Corpus, condition: str | None) ->
         scores = np.einsum("ij,ij->i", units[first], units[second])
     else:
         if not model.encodes:
-            first, second = draw.choice([first, second], READ_PAIRS, axis=1, replace=False)
+            first, second = draw.choice([first, second], min(READ_PAIRS, len(first)), axis=1, replace=False)
         scores = model.score(texts[first].tolist(), texts[second].tolist(), condition)
-    return float(np.percentile(scores, PLAIN_PERCENTILE if condition is None else OWN_PERCENTILE))
+    return float(np.percentile(scores, share))
 
 
 def _reads_vectors(corpus: Corpus, model: ConditionalScorer) -> ConditionalScorer:
