@@ -267,7 +267,7 @@ def test_page(case: Case, errors: Any, tmp_path: Path) -> None:
     assert re.search(case.message, told)
     if not case.cells:
         return
-    done = last(errors.use_upload(opened[errors.own.reading], "m", ""))
+    done = last(errors.use_upload(opened[errors.own.reading], "m", "", None))
     assert list(errors.desk.dataset(done[errors.choice].source).extra["id"]) == case.kept
     for kind in (RATED, TRAINED) if case.name == "a rating that is none" else (PAIRS, RATED, TRAINED):
         assert inspect(kind, asked).reading.pairs().column("id") == case.kept
