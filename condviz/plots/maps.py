@@ -93,12 +93,10 @@ def headline(result: EmbeddingMap) -> str:
     points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None or chance is None:
-        once, _ = points.copies
-        nearest = [side.neighbors.indices[once, 0] for side in (result.before, result.after)]
+        once, nearest = points.copies[0], [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
+        of = counted(float((nearest[0] != nearest[1])[once].mean()), len(once)) + " of" * (len(once) >= COUNTED)
         unit = "pairs of a sentence and a condition" if points.within else "sentences"
-        of = counted(float((nearest[0] != nearest[1]).mean()), len(once))
-        of += f" of {unit}" if len(once) >= COUNTED else f" {unit}"
-        return f"Once the condition is read, {of} get a new nearest neighbour."
+        return f"Once the condition is read, {of} {unit} get a new nearest neighbour."
     sides = result.before.neighbors, result.after.neighbors
     rise, above = judge_values(*sides, points)
     if rise.says == "few":
