@@ -17,7 +17,7 @@ import condviz
 from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError, TrainingStopped
 from condviz.evaluation.kgc import query_vectors
-from condviz.methods import ConditionalEncoder
+from condviz.methods import METHODS, ConditionalEncoder
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
 from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers, lower_states
@@ -25,14 +25,14 @@ from condviz.training.preflight import check
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
 from condviz.training.trainer import carry_out
 from tests.kg_toy import toy_graph, write_graph
-from tests.tiny import tiny_folder, tiny_model
+from tests.tiny import tiny_backbone, tiny_folder
 
 RECIPES = sorted(path for path in (ASSETS / "recipes").glob("*.toml") if isinstance(load_recipe(path), LinkRecipe))
 SMALL = {"hyper-cl": {"rank": 4, "pooling": "mean"}}
 
 
 def build(name: str) -> ConditionalEncoder:
-    return tiny_model(name, pooling="mean").train()
+    return METHODS[name](tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"})))
 
 
 def toy_links(folder: Path, method: str = "hyper-cl", **changes: Any) -> LinkRecipe:
