@@ -102,7 +102,7 @@ def run_costs(options: argparse.Namespace) -> None:
         rows.append((name, *counts, *times))
     head = ("architecture", "requests", "encoded", "hits, %", "cache, MB", "online, s", "offline, s")
     print(format_table(head, rows, right=set(range(1, 7))))
-    tell(f"Batch 1, {backbone.describe()}; times of {options.calls} calls times the counts.")
+    tell(f"Batch 1, {backbone.name} on {backbone.device}; times of {options.calls} calls times the counts.")
 
 
 def _draw(found: list, path: str) -> None:
