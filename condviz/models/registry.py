@@ -46,8 +46,8 @@ HEAD_SEED = 0
 
 TITLES = {"tri-hadamard": "Tri-encoder, Hadamard", "tri-concat": "Tri-encoder, concatenation", "minilm": "MiniLM"}
 """Names for people where the title of the method would not tell two models apart."""
-ENDINGS = {"csts": "C-STS", "mpnet": "MPNet"}
-"""How what follows the method in the name of a shipped model is written."""
+ENDINGS = {"csts": "after C-STS", "mpnet": "on MPNet"}
+"""What follows the method in the name of a shipped model: its last training, or its encoder."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,9 @@ def _title(name: str, method: Method) -> str:
     if plain in TITLES or plain == method.name:
         return TITLES.get(plain, method.title)
     rest = name.removeprefix(f"{method.name}-")  # several models of one method have to be told apart
-    return f"{method.title}: {name}" if rest == name else f"{method.title}, {ENDINGS.get(rest, rest)}"
+    if rest in ENDINGS:
+        return f"{method.title} {ENDINGS[rest]}"
+    return f"{method.title}: {name}" if rest == name else f"{method.title}, {rest}"
 
 
 def _split_built(name: str) -> tuple[str, str] | None:
