@@ -21,10 +21,9 @@ from benchmarks.board import HEADS, SUMMARY, format_board
 from benchmarks.common import fill
 from benchmarks.parts import choose, measure_scores
 from benchmarks.train_models import CLIP, DECAY, PLANS, SEED, SOURCES, WARM_UP, Plan, Rows, build, take
-from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, format_figure, markdown_table
 from condviz.models import checkpoints
-from condviz.models.manifest import ENCODER, MANIFEST, SHA256, WEIGHTS, hash_file
+from condviz.models.manifest import ENCODER, SHA256, WEIGHTS, hash_file, rewrite_manifest
 
 NAMES = {"csts": "csts_validation"}
 """Part of the benchmark -> what the training calls it, where the two differ."""
@@ -48,8 +47,7 @@ def ship(name: str, folder: Path) -> None:
             "recipe": _recipe(plan.init, PLANS[plan.init])
         }
     checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
-    manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    write_text(target / MANIFEST, json.dumps(manifest | {"identity": "file"}, indent=2) + "\n")
+    rewrite_manifest(target, identity="file")
 
 
 def share(name: str, start: Path) -> None:
@@ -60,10 +58,8 @@ def share(name: str, start: Path) -> None:
     if not all(key in tensors and torch.equal(tensors[key], before[key]) for key in known):
         raise SystemExit(f"{name} does not have the weights of {start.name}.")
     save_file({key: tensors[key] for key in tensors if key not in known}, folder / WEIGHTS, metadata={"format": "pt"})
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    manifest |= {SHA256: hash_file(folder / WEIGHTS)}
-    manifest |= {"start": {"model": start.name, SHA256: hash_file(start / WEIGHTS)}}
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    named = {"model": start.name, SHA256: hash_file(start / WEIGHTS)}
+    rewrite_manifest(folder, start=named, **{SHA256: hash_file(folder / WEIGHTS)})
 
 
 def _recipe(name: str, plan: Plan) -> dict[str, Any]:

@@ -9,7 +9,6 @@ Source: Zadrozny and Elkan 2002, KDD, "Transforming classifier scores into accur
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -19,10 +18,9 @@ import numpy as np
 
 from condviz.data.corpora import build
 from condviz.data.corpus import RatedPair, fraction, keep_pairs
-from condviz.data.files import write_text
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
-from condviz.models.manifest import CALIBRATION, MANIFEST, read_manifest
+from condviz.models.manifest import CALIBRATION, read_manifest, rewrite_manifest
 from condviz.types import Calibration, Progress, columns
 
 SOURCES = ("scenes:dev", "tables:validation", "cebab:dev", "mams:dev")
@@ -73,9 +71,7 @@ def store(folder: Path, calibration: Calibration) -> None:
         CheckpointError: If the folder is not a checkpoint.
         DataError: If the file cannot be written.
     """
-    manifest = read_manifest(folder)
-    manifest["metrics"][CALIBRATION] = asdict(calibration)
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    rewrite_manifest(folder, metrics=read_manifest(folder)["metrics"] | {CALIBRATION: asdict(calibration)})
 
 
 def _knots(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -228,6 +228,18 @@ def _measured() -> dict[str, dict[str, Metric]]:
     return {name: {part: one.pair_accuracy for part, one in found.parts.items()} for name, found in models.items()}
 
 
+@cache
+def efforts() -> dict[str, dict[str, float]]:
+    """Read how much work each model is, in times of the plain encoder: name -> "pair" or "many" -> factor.
+
+    Empty where that is not stored; `python -m benchmarks.effort --store` measures it.
+    """
+    try:
+        return json.loads((ASSETS / "effort.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
 def mean_accuracy(parts: Mapping[str, float | None]) -> float:
     """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
     return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from condviz.data.files import write_text
 from condviz.errors import CheckpointError, explain
 from condviz.methods.catalog import CATALOG
 from condviz.paths import MODEL_FOLDERS
@@ -97,6 +98,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: {explain(error)}") from error
     _check_method(path, manifest)
     return manifest
+
+
+def rewrite_manifest(folder: Path, **changes: object) -> None:
+    """Change keys of condviz.json; nothing else changes.
+
+    Raises:
+        CheckpointError: If the folder is not a checkpoint.
+        DataError: If the file cannot be written.
+    """
+    write_text(folder / MANIFEST, json.dumps(read_manifest(folder) | changes, indent=2) + "\n")
 
 
 def check_replaceable(folder: Path) -> None:

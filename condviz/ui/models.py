@@ -330,7 +330,7 @@ class Choose:
         return {one: name if name in names else next(iter(names)) for (one, name), names in known if name}
 
     def show(self, infos: Sequence[ModelInfo], board: Board, task: str, patience: str, place: str) -> dict:
-        efforts = read_asset("effort.json") or {}
+        efforts = scoreboard.efforts()
         kind = "pair" if task == "words" else task
         right: dict[str, Metric] = {}
         for info in infos:

@@ -28,13 +28,12 @@ import numpy as np
 
 from condviz.encoder.visitors import VISITOR, Visitor
 from condviz.errors import CheckpointError, CondvizError, DataError, UnknownModelError
-from condviz.evaluation.scoreboard import best_encoder, fast_encoder, strengths
+from condviz.evaluation.scoreboard import best_encoder, efforts, fast_encoder, strengths
 from condviz.models import registry
 from condviz.paths import MODEL_FOLDERS
 from condviz.training.jobs import Jobs
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
-from condviz.ui.markup import read_asset
 
 LARGE_ROWS = 1_000
 EAGER_SECONDS = 0.0005
@@ -264,7 +263,7 @@ class ModelPool:
         good, best = strengths(infos), best_encoder(infos)
         if best not in ("", self.default):
             good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
-            work = read_asset("effort.json") or {}
+            work = efforts()
             if best in work and self.default in work:
                 times = round(work[best]["pair"] / work[self.default]["pair"])
                 good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
