@@ -113,7 +113,7 @@ def machine() -> dict[str, object]:
     import torch
     import transformers
 
-    from condviz.encoder.pretrained import cpu_has_bfloat16
+    from condviz.encoder.pretrained import fast_in_bfloat16
 
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
@@ -123,7 +123,7 @@ def machine() -> dict[str, object]:
     return {
         "processor": model,
         "threads": torch.get_num_threads(),
-        "bfloat16 instructions": cpu_has_bfloat16(),
+        "fast in bfloat16": fast_in_bfloat16(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,

@@ -18,7 +18,7 @@ from benchmarks.common import Plan, Result, mixed_sentences, options, ratio, rep
 from benchmarks.speed import ANCHOR, load_anchors
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE
 from condviz.encoder.download import find_here
-from condviz.encoder.pretrained import cpu_has_bfloat16, load_backbone
+from condviz.encoder.pretrained import fast_in_bfloat16, load_backbone
 from condviz.evaluation.dataset import open_data
 from condviz.evaluation.metrics import spearman
 
@@ -34,7 +34,7 @@ TABLES = ("csts-reannotated:validation", "tables:test")
 def measure(name: str, *, texts: int, plan: Plan) -> list[Result]:
     """Encode many mixed sentences, and ten at a time, with every engine that is here."""
     ours = {"torch, float32": load_backbone(name, device="cpu", precision="float32", backend="torch")}
-    if cpu_has_bfloat16():
+    if fast_in_bfloat16():
         ours["torch, bfloat16"] = load_backbone(name, device="cpu", precision="bfloat16", backend="torch")
     ours["ONNX Runtime, float32"] = load_backbone(name, backend="onnx")
     ours["ONNX Runtime, int8"] = load_backbone(name, precision="int8")

@@ -15,7 +15,7 @@ from torch.nn import functional
 from condviz.encoder import layers, onnx
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.layers import additive
-from condviz.encoder.pretrained import choose_backend, cpu_has_bfloat16, load_backbone
+from condviz.encoder.pretrained import choose_backend, fast_in_bfloat16, load_backbone
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 from tests.tiny import SENTENCES, tiny_backbone, tiny_folder
@@ -214,7 +214,7 @@ def test_layers_of_another_kind_stay_in_torch(fresh: pytest.LogCaptureFixture) -
 
 def test_auto_takes_what_is_fast_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONDVIZ_BACKEND", raising=False)
-    monkeypatch.setattr("condviz.encoder.pretrained.cpu_has_bfloat16", lambda: False)
+    monkeypatch.setattr("condviz.encoder.pretrained.fast_in_bfloat16", lambda: False)
     monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: {"cpu_name": "Intel Xeon"})
     if torch.backends.mkl.is_available():
         assert choose_backend("auto", "cpu") == ("torch", "cpu", torch.float32)
@@ -222,7 +222,7 @@ def test_auto_takes_what_is_fast_on_the_processor(monkeypatch: pytest.MonkeyPatc
     assert choose_backend("auto", "cpu") == ("onnx", "cpu", torch.float32)
     assert choose_backend("torch", "cpu") == ("torch", "cpu", torch.float32)
     assert choose_backend("auto", "cpu", "bfloat16") == ("torch", "cpu", torch.bfloat16)
-    monkeypatch.setattr("condviz.encoder.pretrained.cpu_has_bfloat16", lambda: True)
+    monkeypatch.setattr("condviz.encoder.pretrained.fast_in_bfloat16", lambda: True)
     assert choose_backend("auto", "cpu") == ("torch", "cpu", torch.bfloat16)
     assert choose_backend("auto", "cpu", "float32") == ("torch", "cpu", torch.float32)
     assert choose_backend("onnx") == ("onnx", "cpu", torch.float32)
@@ -238,7 +238,24 @@ def test_auto_takes_what_is_fast_on_the_processor(monkeypatch: pytest.MonkeyPatc
 def test_what_onednn_may_not_use_is_not_there(monkeypatch: pytest.MonkeyPatch, isa: str, expected: bool) -> None:
     monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: {"avx512_bf16": True})
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
-    assert cpu_has_bfloat16() is expected
+    assert fast_in_bfloat16() is expected
+
+
+@pytest.mark.parametrize(
+    ("has", "expected"),
+    [
+        ({"avx512_bf16": True, "cpu_name": "Intel Xeon"}, False),
+        ({"avx512_bf16": True, "amx_bf16": True, "cpu_name": "Intel Xeon"}, True),
+        ({"avx512_bf16": True, "cpu_name": "AMD EPYC"}, True),
+        ({"cpu_name": "AMD EPYC"}, False),
+    ],
+)
+def test_bfloat16_is_taken_where_it_is_the_faster_one(
+    monkeypatch: pytest.MonkeyPatch, has: dict, expected: bool
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: has)
+    assert fast_in_bfloat16() is expected
 
 
 def test_a_precision_in_the_environment_is_what_auto_means(monkeypatch: pytest.MonkeyPatch) -> None:

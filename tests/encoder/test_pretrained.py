@@ -244,7 +244,7 @@ def test_devices() -> None:
 def test_auto_precision_is_what_the_cpu_computes_fast(
     monkeypatch: pytest.MonkeyPatch, device: str, hardware: bool, expected: torch.dtype
 ) -> None:
-    monkeypatch.setattr(pretrained, "cpu_has_bfloat16", lambda: hardware)
+    monkeypatch.setattr(pretrained, "fast_in_bfloat16", lambda: hardware)
     assert choose_precision("auto", device) == expected
     assert choose_precision("float16", device) == torch.float16
 
