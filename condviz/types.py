@@ -303,11 +303,8 @@ class TokenWeights:
     @property
     def ranks(self) -> np.ndarray:
         """Rank of each word by the size of its weight, (R, m, w) int from 1, the largest; equal ones share a rank."""
-        from scipy.stats import rankdata  # importing it takes half a second
-
-        if not self.words:
-            return np.zeros(self.weights.shape, dtype=int)
-        return rankdata(-np.abs(self.weights), method="min", axis=-1).astype(int)
+        sizes = np.abs(self.weights)
+        return 1 + (sizes[..., None, :] > sizes[..., :, None]).sum(axis=-1)
 
     @property
     def shares(self) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 BUILD = """import sys; from condviz.ui.app import build_app
 build_app()
-loaded = {"torch", "umap", "plotly"} & set(sys.modules)
+loaded = {"torch", "umap", "plotly", "scipy.stats", "py3langid"} & set(sys.modules)
 sys.exit(f"Building the page has imported {loaded}, which takes seconds." if loaded else 0)"""
 
 

@@ -35,8 +35,8 @@ def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> M
     return render(f"search/{type(result).__name__.lower()}.html", result=result)
 
 
-def headline(results: Sequence[Hits]) -> Markup:
-    """Render what the conditions change, and under which of them nothing matches."""
+def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
+    """Render what the conditions change, and under which of them nothing matches; `english` is known of the query."""
     told = [result for result in results if not result.untold]
     matched = [result for result in told if result.matches]
     first, other = [*matched, None, None][:2]
@@ -52,7 +52,7 @@ def headline(results: Sequence[Hits]) -> Markup:
         told=told,
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],
-        foreign=not looks_english(results[0].query),
+        foreign=not english and not looks_english(results[0].query),
     )
 
 

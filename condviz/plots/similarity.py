@@ -55,7 +55,7 @@ def silent(comparison: Comparison, column: int) -> str:
 def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     """Render the one sentence that the first model's scores support; what the sentences may not say takes no part.
 
-    `english` says that they are known to be English; finding out reads the corpus, once in a process.
+    `english` says that they are known to be English; finding out loads what tells languages apart, half a second.
     """
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]

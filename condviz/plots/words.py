@@ -90,15 +90,16 @@ def heaviest_word(text: TokenWeights, condition: int) -> str:
     return text.words[max(places, key=lambda i: sizes[i])].text
 
 
-def headline(reading: WordReading) -> Markup:
+def headline(reading: WordReading, *, english: bool = False) -> Markup:
     """Render in one sentence which word of the first text counts most under the first two conditions.
 
-    Conditions unlike any that models are trained on take no part, nor does an untrained model.
+    Conditions unlike any that models are trained on take no part, nor does an untrained model. `english` says that the
+    texts are known to be English, see `condviz.plots.similarity.headline`.
     """
     untold = [reading.conditions[i] for i in reading.untold]
     told = [(i, condition) for i, condition in enumerate(reading.conditions) if i not in reading.untold]
     tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in told[:2]]
-    foreign = not_english(*(text.sentence for text in reading.texts))
+    foreign = "" if english else not_english(*(text.sentence for text in reading.texts))
     wordless = not any(map(str.isalnum, reading.texts[0].sentence))
     cut = any(text.truncated for text in reading.texts)
     return render(

@@ -375,7 +375,10 @@ class SearchTab:
 def _picture(found: Searches, *, asked: bool = True) -> str:
     """Render the hits side by side; `asked` says whether a visitor asked for them."""
     first_one = found.results[0]
-    drawn = {"headline": plots.headline(found.results), "columns": plots.columns(found.results, open_hit=_open_hit)}
+    drawn = {
+        "headline": plots.headline(found.results, english=not asked),
+        "columns": plots.columns(found.results, open_hit=_open_hit),
+    }
     own, separable = found.corpus if found.corpus != SCENES else "", CATALOG[first_one.model.method].separable
     about = {"own": own, "first": first_one, "asked": asked, "by_vectors": separable}
     return render("search/result.html", link=found.link, **about, **drawn)

@@ -50,7 +50,7 @@ class WordsTab:
                 self._form(next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 script = "condviz.running(element, watch);"
-                view = self._picture(stored) if stored else render("words/empty.html")
+                view = self._picture(stored, first=True) if stored else render("words/empty.html")
                 self.result = html(view, elem_id="cv-words-result", script=script)
                 fails = {name: " (where it fails)" for name in FAILING}
                 chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
@@ -375,10 +375,13 @@ class WordsTab:
         texts, under = check_texts(texts, lines(conditions))
         return self._run(model, read_words, texts, under)
 
-    def _picture(self, reading: WordReading, chosen: int = 0, expected: str = "", **flags: str) -> str:
+    def _picture(
+        self, reading: WordReading, chosen: int = 0, expected: str = "", *, first: bool = False, **flags: str
+    ) -> str:
+        """Render a reading; `first` is the stored one, in English."""
         wrong = expected and words.heaviest_word(reading.texts[0], chosen) != expected
         return render(
-            "words/result.html", headline=words.headline(reading), reading=reading, link=_link(reading),
+            "words/result.html", headline=words.headline(reading, english=first), reading=reading, link=_link(reading),
             running=words.running_text(reading, chosen=chosen), condition=reading.conditions[chosen],
             expected=expected if wrong else "", flags=flags,
         )  # fmt: skip
