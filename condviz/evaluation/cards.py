@@ -26,11 +26,7 @@ TUNING = {
     "lora": "low-rank adapters in the linear layers of the encoder{above}, and the head",
     "frozen": "the head alone",
 }
-LINK_TUNING = {
-    "full": "encoder and head",
-    "layers": "the layers of the encoder above the lowest {frozen}, and the head",
-    "frozen": "the head alone, on vectors of a frozen encoder",
-}
+LINK_TUNING = {"full": "encoder and head", "frozen": "the head alone, on vectors of a frozen encoder"}
 
 
 def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:
@@ -85,7 +81,7 @@ def link_card(
         info=info,
         training=training,
         recipe=recipe,
-        trained=LINK_TUNING[recipe["tuning"]].format(frozen=recipe.get("frozen_layers")),
+        trained=LINK_TUNING[recipe["tuning"]],
         commands=_commands(name, recipe),
         data=training["data"][0],
         scores=markdown_table(("part", "MRR", "Hits@1", "Hits@3", "Hits@10", "MR"), rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -157,20 +157,25 @@ def stored_vectors(
     backbone, pooling = model.backbone, model.method_config.pooling
     plain = model.separable or not (model.added_parameters or backbone.instruction)
 
-    def compute(chunk: list[str], start: int) -> dict[str, Tensor]:
+    def compute(chunk: list[str], start: int) -> Tensor:
         report = progress
         told = report and (lambda done, _: report(start + done, len(texts)))
         if plain:
-            return {"vectors": backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)}
-        return {"vectors": torch.from_numpy(model.encode_sentences(chunk, progress=told))}
+            return backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)
+        return torch.from_numpy(model.encode_sentences(chunk, progress=told))
 
     owner = f"{backbone.fingerprint} {pooling}" if plain else model.fingerprint
-
-    def whole(part: Mapping[str, Tensor], size: int) -> bool:
-        return len(part.get("vectors", ())) == size
-
-    parts = stored_parts("entities", owner, texts, compute, whole, folder=folder, progress=progress)
-    return torch.cat([part["vectors"] for part in parts]) if parts else torch.zeros(0, backbone.hidden_size)
+    digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
+    place, parts = (folder or cache_folder()) / "entities" / digest, [torch.zeros(0, backbone.hidden_size)]
+    for start in range(0, len(texts), PART):
+        chunk, file = list(texts[start : start + PART]), place / f"{start:07d}.safetensors"
+        if (part := _read(file, len(chunk))) is None:
+            part = compute(chunk, start)
+            _write(file, part)
+        parts.append(part)
+        if progress:
+            progress(start + len(chunk), len(texts))
+    return torch.cat(parts)
 
 
 @torch.no_grad()
@@ -219,51 +224,21 @@ def query_vectors(
     return functional.normalize(result, dim=1)
 
 
-def stored_parts(
-    kind: str,
-    owner: str,
-    texts: Sequence[str],
-    compute: Callable[[list[str], int], dict[str, Tensor]],
-    whole: Callable[[Mapping[str, Tensor], int], bool],
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-) -> list[dict[str, Tensor]]:
-    """Return what `compute` gives for texts, `PART` at a time: from disk where it is `whole`, else it is put there.
-
-    The files lie in a folder of this kind, and are named after the texts and their `owner`, the identity of what
-    computes. `compute` takes some texts and the place of the first; `whole` tells whether tensors are those of so many
-    texts.
-    """
-    digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
-    place, parts = (folder or cache_folder()) / kind / digest, []
-
-    def read(file: Path, size: int) -> dict[str, Tensor] | None:
-        try:
-            part = load_file(file)
-        except (OSError, SafetensorError):  # there is none, or it is damaged
-            return None
-        return part if whole(part, size) else None
-
-    for start in range(0, len(texts), PART):
-        chunk, file = list(texts[start : start + PART]), place / f"{start:07d}.safetensors"
-        part = read(file, len(chunk))
-        if part is None:
-            part = compute(chunk, start)
-            _write(file, part)
-            part = read(file, len(chunk)) or part  # what comes from a file need not stay in memory
-        parts.append(part)
-        if progress:
-            progress(start + len(chunk), len(texts))
-    return parts
+def _read(file: Path, size: int) -> Tensor | None:
+    """Read the vectors of so many entities; None where they are not there, or damaged."""
+    try:
+        found = load_file(file).get("vectors", torch.empty(0))
+    except (OSError, SafetensorError):
+        return None
+    return found if len(found) == size else None
 
 
-def _write(file: Path, tensors: dict[str, Tensor]) -> None:
-    """Keep tensors; where that is not possible they are computed again the next time."""
+def _write(file: Path, vectors: Tensor) -> None:
+    """Keep vectors; where that is not possible they are computed again the next time."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial)
+        save_file({"vectors": vectors.contiguous()}, partial)
         os.replace(partial, file)
     except (OSError, SafetensorError):
         with suppress(OSError):

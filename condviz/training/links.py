@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
 
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
-from condviz.encoder.backbone import BATCH_TOKENS as EVALUATION_TOKENS
-from condviz.encoder.backbone import Backbone
-from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Tokens, batches_by_length, mask_rows
 from condviz.errors import DataError
 from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
@@ -28,10 +22,9 @@ from condviz.methods.encoders import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_start, quick_attention
+from condviz.training.model import TrainingModel, load_start, quick_attention
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
-from condviz.types import Progress
 
 
 class LinkTask(Task):
@@ -47,12 +40,9 @@ class LinkTask(Task):
         self.recipe, self.device, self.graph = recipe, device, load_graph(recipe.graph)
         if empty := [split for split in ("train", "valid") if not len(self.graph.splits[split])]:
             raise DataError(f"The {empty[0]} part of {self.graph.name} has no triples. Training needs train and valid.")
-        # What is shuffled, and what of it is a batch: triples, or triples that come with their inverses.
-        both = recipe.tuning == "layers"
-        rows = self.graph.splits["train"] if both else self.graph.directed("train")
-        self.units = torch.from_numpy(rows)
-        self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
-        self.collate = partial(_collate, inverse=self.graph.num_relations if both else 0)
+        rows = self.graph.directed("train")
+        self.units, self.collate = torch.from_numpy(rows), _collate
+        self.batch_units = min(recipe.batch_size, len(rows))
         self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
         self.method = load_start(recipe).to(device)
         self.texts = kgc.entity_texts(
@@ -65,7 +55,7 @@ class LinkTask(Task):
 
         frozen = recipe.tuning == "frozen"
         self.stored = kgc.stored_vectors(self.method, self.texts, progress=told) if frozen else None
-        self.module = LinkModel(self._vectors(told), self._loss(), recipe)
+        self.module = LinkModel(self._vectors(), self._loss(), recipe)
         self._ranked: dict[str, dict[str, float]] = {}
 
     def warmup(self, steps: int) -> float:
@@ -108,28 +98,22 @@ class LinkTask(Task):
     def _entities(self, method: ConditionalEncoder) -> Tensor:
         if self.stored is not None:
             return kgc.project(method, self.stored)
-        if isinstance(self.module.vectors, UpperLayers):
-            return kgc.project(method, self.module.vectors.pooled(range(len(self.texts))))
         entities = torch.from_numpy(method.encode_sentences(self.texts))
         method.backbone.cache.clear()  # those vectors will not be asked for again
         return entities
 
-    def _vectors(self, progress: Progress) -> nn.Module:
-        method, recipe = self.method, self.recipe
-        names = list(map(self.graph.relation_text, range(2 * self.graph.num_relations)))
-        if recipe.tuning == "layers":  # what the frozen layers give for all texts is computed once
-            freeze_lowest(method.backbone, recipe.frozen_layers)
-            states = lower_states(method.backbone, self.texts + names, recipe.frozen_layers, progress=progress)
-            return UpperLayers(method, states, recipe, entities=len(self.texts))
+    def _vectors(self) -> nn.Module:
+        method = self.method
         if self.stored is None:
-            return TripleEncoder(method, self.graph, recipe)
+            return TripleEncoder(method, self.graph, self.recipe)
+        names = map(self.graph.relation_text, range(2 * self.graph.num_relations))
         method.backbone.requires_grad_(False)
         relations = method.backbone.encode([(name,) for name in names], pooling=method.method_config.pooling)
         return TripleHead(method, self.stored, relations)
 
     def _loss(self) -> LinkContrast:
         recipe, graph = self.recipe, self.graph
-        size = recipe.pre_batch * self.batch_units * (1 + (recipe.tuning == "layers"))
+        size = recipe.pre_batch * self.batch_units
         return LinkContrast(
             TrueAnswers(graph.splits["train"], num_entities=graph.num_entities, num_relations=graph.num_relations),
             temperature=recipe.temperature,
@@ -235,109 +219,5 @@ class TripleHead(nn.Module):
         return queries, functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
 
 
-class UpperLayers(nn.Module):
-    """Trains the upper layers of an encoder, and the head, on the states that the layers below gave once.
-
-    `states` are those of the texts of all E `entities`, then of all relations and inverse relations; `tokens` counts
-    what was encoded in training, without padding.
-    """
-
-    def __init__(self, method: SeparableEncoder, states: LowerStates, recipe: LinkRecipe, *, entities: int) -> None:
-        super().__init__()
-        self.method, self.states, self.recipe, self.entities = method, states, recipe, entities
-        self.tokens = 0
-
-    def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Encode a batch, each different text once; as `TripleEncoder.forward`."""
-        triples = triples.cpu()
-        entities, place = torch.cat([triples[:, 0], triples[:, 2]]).unique(return_inverse=True)
-        relations, index = triples[:, 1].unique(return_inverse=True)
-        device = self.method.backbone.device
-        with quick_attention(self.method.backbone):
-            pooled = self.pooled([*entities.tolist(), *(self.entities + relations).tolist()])
-        vectors = self.method.project_sentences(pooled[: len(entities)])
-        heads = vectors[place[: len(triples)].to(device)]
-        conditions = self.method.project_conditions(pooled[len(entities) :])
-        queries = self.method.embed_by_condition(heads, conditions, index.to(device))
-        plain = functional.normalize(vectors.float(), dim=1)[place.to(device)]
-        return queries, plain[len(triples) :], plain[: len(triples)]
-
-    def pooled(self, texts: Sequence[int]) -> Tensor:
-        """Run the trained layers on texts by their number: (n, d), with gradient where it is switched on."""
-        backbone, lengths = self.method.backbone, [self.states.lengths[text] for text in texts]
-        limits = BATCH_TOKENS if torch.is_grad_enabled() else EVALUATION_TOKENS
-        self.tokens += sum(lengths) if torch.is_grad_enabled() else 0
-        order, results = [], []
-        for part in batches_by_length(lengths, limits.get(backbone.device.type, limits["cpu"])):
-            chosen = [texts[i] for i in part]
-            states, mask = self.states.batch(chosen, device=backbone.device, dtype=backbone.dtype)
-            top = backbone.layers.run(states, mask, start=self.recipe.frozen_layers)[-1:]
-            results.append(pool(top, Tokens(mask.long(), mask), self.method.method_config.pooling))
-            order += part
-        return torch.cat(results)[torch.tensor(order, device=backbone.device).argsort()]
-
-
-class LowerStates:
-    """Token states of n texts after the lowest layers; computed once, in half precision, and read from disk.
-
-    Args:
-        parts: In the order of the texts: "states" (tokens, d), one text behind the other, and "lengths" (texts,).
-    """
-
-    def __init__(self, parts: Sequence[Mapping[str, Tensor]]) -> None:
-        self._rows = [row for part in parts for row in part["states"].split(part["lengths"].tolist())]
-        self.lengths = list(map(len, self._rows))
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def batch(self, texts: Sequence[int], *, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return states and mask of some texts, padded: (b, L, d) and (b, L)."""
-        rows = [self._rows[text] for text in texts]
-        padded = pad_sequence(rows, batch_first=True)
-        return padded.to(device, dtype), mask_rows(rows, padded.shape[1]).to(device)
-
-
-def lower_states(
-    backbone: Backbone,
-    texts: Sequence[str],
-    layers: int,
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-) -> LowerStates:
-    """Run texts through the `layers` lowest layers of an encoder, or read what was kept of that.
-
-    The encoder has the weights it was pretrained with. `folder` and `progress` as in
-    `condviz.evaluation.kgc.stored_vectors`: where there is no folder, the states stay in memory.
-    """
-
-    def compute(chunk: list[str], _: int) -> dict[str, Tensor]:
-        return _compute_states(backbone, chunk, layers)
-
-    def whole(part: Mapping[str, Tensor], size: int) -> bool:
-        known = {"states", "lengths"} <= part.keys() and len(part["lengths"]) == size
-        return known and int(part["lengths"].sum()) == len(part["states"])
-
-    owner = f"{backbone.fingerprint} {layers}"
-    return LowerStates(kgc.stored_parts("states", owner, texts, compute, whole, folder=folder, progress=progress))
-
-
-@torch.no_grad()
-def _compute_states(backbone: Backbone, texts: Sequence[str], layers: int) -> dict[str, Tensor]:
-    rows, access = backbone.tokenize([(text,) for text in texts]), backbone.layers
-    found: dict[int, Tensor] = {}
-    limit = EVALUATION_TOKENS.get(backbone.device.type, EVALUATION_TOKENS["cpu"])
-    for part in batches_by_length(list(map(len, rows)), limit):
-        tokens = backbone.collate([rows[i] for i in part])
-        states = access.run(access.embed(tokens), tokens.mask, stop=layers)[-1].half().cpu()
-        found |= {i: state[: len(rows[i])] for i, state in zip(part, states, strict=True)}
-    return {"states": torch.cat([found[i] for i in range(len(rows))]), "lengths": torch.tensor(list(map(len, rows)))}
-
-
-def _collate(triples: list[Tensor], *, inverse: int) -> dict[str, Tensor]:
-    """Build a batch of triples (b, 3); where `inverse` is the number of relations N, with the inverse of each."""
-    rows = torch.stack(triples)
-    if not inverse:
-        return {"triples": rows}
-    return {"triples": torch.cat([rows, (rows + torch.tensor([0, inverse, 0]))[:, [2, 1, 0]]])}
+def _collate(triples: list[Tensor]) -> dict[str, Tensor]:
+    return {"triples": torch.stack(triples)}

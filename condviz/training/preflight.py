@@ -204,8 +204,8 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
         return Preflight(device=device, problems=(str(error),))
     sizes = {part: 2 * len(graph.splits[part]) for part in ("train", "valid")}
     problems = tuple(f"The {part} part of {graph.name} has no triples." for part, size in sizes.items() if not size)
-    rows, together = sizes["train"], 1 + (recipe.tuning == "layers")  # then a triple and its inverse share a batch
-    steps = recipe.epochs * (rows // together // max(1, min(recipe.batch_size // together, rows // together)))
+    rows = sizes["train"]
+    steps = recipe.epochs * (rows // max(1, min(recipe.batch_size, rows)))
     advice = ("The time is not measured for links; the first epoch shows it.",)
     return Preflight(rows, sizes["valid"], device=device, steps=steps, problems=problems, advice=advice)
 

@@ -24,8 +24,6 @@ NONE = "none"
 Batching = Literal["rows", "pairs", "blocks"]
 Keep = Literal["best", "last"]
 DiskType = Literal["float32", "float16"]
-STORED_POOLINGS = ("cls", "mean", "last")
-"""Poolings of the states that the last layer gives, whatever was kept of those below."""
 T = TypeVar("T")
 
 # Strict: 2.0 epochs, "yes" and true for a number are mistakes of whoever wrote the recipe.
@@ -278,11 +276,10 @@ class LinkRecipe(Recipe):
     """Append names of neighbours to short definitions; in training without the answer."""
     max_tokens: Annotated[Int, Field(ge=4)] = 50
     """Tokens of an entity's text, special tokens included; what is longer loses its end."""
-    tuning: Literal["full", "layers", "frozen"] = "full"
-    """What is trained: all; with "frozen" only the head of the method, on entities encoded once; with "layers" also the
-    layers above the `frozen_layers` lowest, whose states are computed once."""
-    frozen_layers: Annotated[Int, Field(ge=0)] = 0
-    """As in `SentenceRecipe`."""
+    tuning: Literal["full", "frozen"] = "full"
+    """What is trained: all; with "frozen" only the head of the method, on entities encoded once."""
+    frozen_layers: Literal[0] = 0
+    """Stored recipes have this key; nothing but 0 is allowed."""
     dropout: Annotated[Share | None, OrNone] = None
     """As in `SentenceRecipe`."""
     normalize: Switch = True
@@ -299,8 +296,7 @@ class LinkRecipe(Recipe):
     """Subtracted from the score of the right answer."""
     epochs: AtLeastOne = 50
     batch_size: Annotated[Int, Field(ge=2)] = 1024
-    """Triples of a batch; all other tails of the batch are negatives. With tuning = "layers" each triple and its
-    inverse share a batch, and each different entity is encoded once in it."""
+    """Triples of a batch; all other tails of the batch are negatives."""
     lr: Rate = 5e-5
     head_lr: Annotated[Rate | None, OrNone] = None
     """Learning rate of the head; None takes `lr`."""
@@ -317,24 +313,17 @@ class LinkRecipe(Recipe):
         known = [name for name, method in CATALOG.items() if method.answers_links]
         if self.method not in known:
             yield f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}."
-        once, layers = self.tuning != "full", self.tuning == "layers"
+        once = self.tuning == "frozen"
         if once and not CATALOG[self.method].separable:
             yield (
-                f"tuning is {self.tuning!r} and method {self.method!r}, which has no head over the vectors of entities "
-                'and relations. Use tri-encoder or hyper-cl, or set tuning = "full".'
+                f'tuning is "frozen" and method {self.method!r}, which has no head over the vectors of entities and '
+                'relations. Use tri-encoder or hyper-cl, or set tuning = "full".'
             )
         if once and self.neighbours:
             yield (
-                "A frozen encoder, or layer, reads each entity once, so the answer to a train triple would be in the "
-                "text of its head. Set neighbours = false."
+                "A frozen encoder reads each entity once, so the answer to a train triple would be in the text of its "
+                "head. Set neighbours = false."
             )
-        if layers and self.method_config().pooling not in STORED_POOLINGS:
-            yield (
-                f"pooling is {self.method_config().pooling!r}, which needs states of several layers. With tuning = "
-                f'"layers" it is one of {", ".join(STORED_POOLINGS)}.'
-            )
-        if self.frozen_layers and not layers:
-            yield f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".'
 
 
 _SENTENCES, _LINKS = TypeAdapter(SentenceRecipe), TypeAdapter(LinkRecipe)

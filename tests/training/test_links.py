@@ -20,7 +20,7 @@ from condviz.evaluation.kgc import query_vectors
 from condviz.methods import METHODS, ConditionalEncoder
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
-from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers, lower_states
+from condviz.training.links import LinkTask, TripleEncoder, TripleHead
 from condviz.training.preflight import check
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
 from condviz.training.trainer import carry_out
@@ -66,7 +66,6 @@ def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
         "graph": str(write_graph(tmp_path / "graph")),
         "backbone": str(tiny_folder(tmp_path / "encoder")),
         "epochs": 1, "batch_size": 8, "precision": "float32", "disk": "float32",
-        "frozen_layers": int(content["tuning"] == "layers"),
         "init": "",
     }  # fmt: skip
     records: list[Mapping[str, Any]] = []
@@ -127,27 +126,6 @@ def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: P
     assert_as_in_evaluation(found, method, graph, triples)
 
 
-@pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
-def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
-    graph, method = toy_graph(tmp_path / "graph"), build(name)
-    texts = graph.texts(neighbours=False)
-    names = [graph.relation_text(relation) for relation in range(2 * graph.num_relations)]
-    states = lower_states(method.backbone, texts + names, 2)
-    settings = {"neighbours": False, "tuning": "layers", "frozen_layers": 2}
-    recipe = LinkRecipe(name="toy", method=name, config=SMALL.get(name, {"pooling": "mean"}), **settings)
-    layers = UpperLayers(method, states, recipe, entities=len(texts)).eval()
-    triples = torch.from_numpy(graph.directed("train"))
-    queries, tails, heads = layers(triples)
-    used = {*triples[:, [0, 2]].flatten().tolist(), *(len(texts) + triples[:, 1]).tolist()}
-    assert layers.tokens == sum(states.lengths[text] for text in used), "each different text once"
-    assert_as_in_evaluation((queries, tails, heads), method, graph, triples, rtol=1e-2, atol=5e-3)
-    queries.sum().backward()
-    weights = method.backbone.model.named_parameters()
-    reached = {name for name, weight in weights if weight.grad is not None}
-    assert reached
-    assert all(name.startswith("encoder.layer.2.") for name in reached)
-
-
 @pytest.mark.parametrize("name", ["bi-encoder", "csr", "hyper-cl"])
 def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
     graph, method = toy_graph(tmp_path / "graph"), build(name)
@@ -163,10 +141,8 @@ def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Pa
         ({"method": "cross-encoder"}, "encoders that can predict links"),
         ({"tuning": "frozen"}, "neighbours = false"),
         ({"tuning": "frozen", "neighbours": False, "method": "csr"}, "no head over the vectors"),
-        ({"tuning": "layers"}, "neighbours = false"),
-        ({"tuning": "layers", "neighbours": False, "method": "csr"}, "no head over the vectors"),
-        ({"tuning": "layers", "neighbours": False, "config": {"pooling": "top-2"}}, "one of cls, mean, last"),
-        ({"frozen_layers": 2}, 'needs tuning = "layers"'),
+        ({"tuning": "layers"}, "one of full or frozen"),
+        ({"frozen_layers": 2}, "frozen_layers is 2, allowed is one of 0"),
         ({"batch_size": 1}, "batch_size is 1"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"bacth_size": 8}, "Did you mean batch_size"),
@@ -187,12 +163,9 @@ def test_a_graph_without_validation_is_refused(tmp_path: Path) -> None:
         carry_out(LinkRecipe(name="toy", method="csr", graph=str(folder)), tmp_path / "model")
 
 
-UPPER = {"tuning": "layers", "frozen_layers": 2, "head_lr": 2e-2}
-
-
-@pytest.mark.parametrize("tuning", [{"tuning": "full"}, {"tuning": "frozen"}, UPPER], ids=lambda part: part["tuning"])
-def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, Any], tmp_path: Path) -> None:
-    recipe = toy_links(tmp_path, "tri-encoder", **tuning, pre_batch=2, epochs=4, lr=1e-2)
+@pytest.mark.parametrize("tuning", ["full", "frozen"])
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_path: Path) -> None:
+    recipe = toy_links(tmp_path, "tri-encoder", tuning=tuning, pre_batch=2, epochs=4, lr=1e-2)
     straight = carry_out(recipe, tmp_path / "straight", device="cpu")
     steps = read_manifest(straight)["training"]["steps"]
     with pytest.raises(TrainingStopped):
@@ -207,14 +180,10 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, 
     assert one.keys() == other.keys()
     for name, value in one.items():
         torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
-    if tuning is UPPER:
-        trained = {name for name in one if name.startswith("backbone.")}
-        assert trained
-        assert all(name.startswith("backbone.encoder.layer.2.") for name in trained), "what stayed frozen is not stored"
 
 
 def test_a_training_starts_where_another_ended(tmp_path: Path) -> None:
-    recipe = toy_links(tmp_path, **UPPER, batch_size=22)
+    recipe = toy_links(tmp_path, batch_size=22)
     folder = carry_out(recipe, tmp_path / "first", device="cpu")
     task = LinkTask(replace(recipe, name="second", init=str(folder)), "cpu")
     trained = condviz.load(str(folder), precision="float32")
@@ -222,18 +191,8 @@ def test_a_training_starts_where_another_ended(tmp_path: Path) -> None:
     torch.testing.assert_close(task.sample(task.method), task.sample(trained))
 
 
-def test_a_batch_of_upper_layers_holds_each_triple_and_its_inverse(tmp_path: Path) -> None:
-    task = LinkTask(toy_links(tmp_path, tuning="layers", frozen_layers=1, pre_batch=1, max_tokens=4), "cpu")
-    units = [task.units[i] for i in list(task.order)[: task.batch_units]]
-    triples = task.collate(units)["triples"]
-    assert triples.shape == (8, 3)
-    assert triples[4:].tolist() == [[tail, relation + 2, head] for head, relation, tail in triples[:4].tolist()]
-    assert len(task.module.loss.queue.vectors) == 8
-    assert max(len(row) for row in task.method.backbone.tokenize([(text,) for text in task.texts])) == 4
-
-
 def test_the_head_has_a_rate_of_its_own(tmp_path: Path) -> None:
-    task = LinkTask(toy_links(tmp_path, tuning="layers", frozen_layers=1, lr=1e-4, head_lr=1e-3), "cpu")
+    task = LinkTask(toy_links(tmp_path, lr=1e-4, head_lr=1e-3), "cpu")
     rates = {id(weight): group["lr"] for group in task.parameter_groups(()) for weight in group["params"]}
     for name, weight in task.module.named_parameters():
         expected = None if not weight.requires_grad else 1e-4 if "backbone." in name else 1e-3
@@ -250,8 +209,7 @@ def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("batch_size", [6, 7])
-@pytest.mark.parametrize("tuning", [{"tuning": "full"}, UPPER], ids=lambda part: part["tuning"])
-def test_the_steps_are_told_before(tuning: dict[str, Any], batch_size: int, tmp_path: Path) -> None:
-    recipe = toy_links(tmp_path, **tuning, batch_size=batch_size)
+def test_the_steps_are_told_before(batch_size: int, tmp_path: Path) -> None:
+    recipe = toy_links(tmp_path, batch_size=batch_size)
     task = LinkTask(recipe, "cpu")
     assert check(recipe, roots=[tmp_path], device="cpu").steps == len(task.order) // task.batch_units
