@@ -2,7 +2,7 @@
 
 Sentences are drawn from the templates of language.toml, which were written for this: English of ten fields, most of it
 terms and names, and everyday sentences and headlines in five other languages. No corpus of the project is among them.
-The threshold of condviz.data.language was chosen on them, so figures for other texts may be a little worse.
+The threshold of condviz.data.texts was chosen on them, so figures for other texts may be a little worse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.common import Result, options, report
-from condviz.data.language import looks_english
+from condviz.data.texts import looks_english
 
 PER_TEMPLATE = 24
 FALSE_ALARMS, FOUND = 0.01, 0.9

@@ -23,9 +23,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from condviz.data.contrasts import from_families
 from condviz.data.corpus import Corpus, Material, Password, read_release
-from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.families import Aspect, Family, Scene, from_families, wordings
 from condviz.errors import DataError
 
 FILE = "cebab.csv"

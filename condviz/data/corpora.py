@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from annotated_doc import Doc
 
-from condviz.data import cebab, csts, csts_reannotated, e2e, mams, scene_tables, scenes
+from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, count_contrasts
 from condviz.data.corpus import data_folder as data_folder
@@ -30,7 +30,7 @@ CORPORA = {
         mams.CORPUS,
         e2e.CORPUS,
         csts.CORPUS,
-        csts_reannotated.CORPUS,
+        csts.REANNOTATED,
     )
 }
 

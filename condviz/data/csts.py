@@ -1,4 +1,4 @@
-"""C-STS: the official files, as their owners give them out, and the re-annotated labels of L-CSTS.
+"""C-STS: the official files, as their owners give them out, and C-STS re-annotated, which may be passed on.
 
 The archive is what `openssl aes-256-cbc -a -salt -pbkdf2` makes of a tar file: base64 of "Salted__", eight bytes of
 salt and the encrypted file; key and initial vector come from the password by PBKDF2 with SHA-256 and 10,000 rounds.
@@ -6,8 +6,9 @@ Python has PBKDF2 but no AES, so `cryptography` (extra "csts") decrypts, in memo
 
 Whoever uses C-STS agrees not to share its decrypted content or the password.
 
-Source: Deshpande et al. 2023, arXiv:2305.15093, https://github.com/princeton-nlp/c-sts; labels: Tu et al. 2024,
-arXiv:2406.03673, https://github.com/brandeis-llc/L-CSTS; seen and unseen conditions: Yoo et al. 2024, arXiv:2403.09490.
+Source: Deshpande et al. 2023, arXiv:2305.15093, https://github.com/princeton-nlp/c-sts; seen and unseen conditions: Yoo
+et al. 2024, arXiv:2403.09490; re-annotated: Zhang, Zhou and Bollegala 2025, arXiv:2509.14399, with the labels of
+validation by Tu et al. 2024, arXiv:2406.03673. The owners of C-STS ask that rows are not shown.
 """
 
 from __future__ import annotations
@@ -22,27 +23,20 @@ import random
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
-from condviz.data.corpus import Corpus, Material, Password, RatedPair, read_release
+from condviz.data.corpus import Corpus, Material, Password, RatedPair
 from condviz.data.pairs import read_pairs
-from condviz.errors import DataError, require
+from condviz.errors import DataError, first_line, require
 from condviz.types import Pair
 
 ARCHIVE = "csts.tar.enc"
 FILES = {"train": "csts_train.csv", "dev": "csts_validation.csv", "test": "csts_test.csv"}
-REANNOTATED = ("csts-val-reannotated.tsv", "csts_dev_reannotated.tsv")
-"""Names of the L-CSTS file: in its repository, and in its README."""
-_SHARES = {
-    "train90": ("train", 1, 0),
-    "dev10": ("train", 1, 1),
-    "reannotated70": ("reannotated", 3, 0),
-    "reannotated30": ("reannotated", 3, 1),
-}
-"""Part -> what it is a share of, tenths that are held back, and which of the two it is."""
-PARTS = (*FILES, "reannotated", *_SHARES)
+DIVIDED = ("train90", "dev10")
+"""Train without the tenth that is held back, and that tenth."""
+PARTS = (*FILES, *DIVIDED)
 PASSWORD_VARIABLE = "CONDVIZ_CSTS_PASSWORD"
 TEST_ROWS = 4732
 
@@ -55,10 +49,8 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
 
     Args:
         folder: Where the files are.
-        part: "train", "dev" (official validation), "test" (no labels), or "reannotated": dev with the labels of L-CSTS,
-            without the rows that its authors found invalid; "train90" and "dev10": train, divided for the study of
-            unseen conditions (Hyper-CL, section 5.3), with dev as its test; "reannotated70" and "reannotated30":
-            reannotated, divided to choose and to test as CASE does.
+        part: "train", "dev" (official validation), "test" (no labels); "train90" and "dev10": train, divided for the
+            study of unseen conditions (Hyper-CL, section 5.3), with dev as its test.
         password: Asked for the password of the archive, if the archive is needed.
 
     Raises:
@@ -66,14 +58,8 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
         MissingExtraError: If the archive is needed and `cryptography` is not installed.
     """
     folder = Path(folder)
-    if part == "reannotated":
-        path = next((folder / name for name in REANNOTATED if (folder / name).is_file()), None)
-        if path is None:
-            raise DataError(f"There is no {REANNOTATED[0]} in {folder}. Get it from github.com/brandeis-llc/L-CSTS.")
-        return reannotate(load(folder, "dev", password=password), path)
-    if part in _SHARES:
-        whole, tenths, which = _SHARES[part]
-        return divide(load(folder, whole, password=password), tenths)[which]
+    if part in DIVIDED:
+        return divide(load(folder, "train", password=password))[DIVIDED.index(part)]
     plain, archive = folder / FILES[part], folder / ARCHIVE
     if plain.is_file():
         return read_pairs(plain).pairs
@@ -164,35 +150,6 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
     return {file: found for file, found in files.items() if not file.startswith(".")}
 
 
-def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
-    """Replace official validation labels by those of L-CSTS, joined by position; drop rows labelled -1 (invalid).
-
-    Raises:
-        DataError: If the file cannot be read, has another number of rows, or a label is not -1 or from 1 to 5.
-    """
-    rows = read_release(Path(path), ["reannotated-label"], advice="Get it from github.com/brandeis-llc/L-CSTS.")
-    labels = [row["reannotated-label"] for _, row in rows]
-    if len(labels) != len(pairs):
-        raise DataError(
-            f"{path} has {len(labels):,} labels, but the official validation file has {len(pairs):,} rows. "
-            "They are joined by position: use both files whole and in their order."
-        )
-    values = [_label(label, f"{path}, row {number}") for number, label in enumerate(labels, start=1)]
-    return tuple(replace(pair, label=value) for pair, value in zip(pairs, values, strict=True) if value is not None)
-
-
-def _label(text: str | None, place: str) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = 0.0
-    if value == -1:
-        return None
-    if not 1 <= value <= 5:
-        raise DataError(f"{place}, column reannotated-label: {str(text)[:40]!r} is not a number from 1 to 5, nor -1.")
-    return value
-
-
 def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
     """Arrange the two conditions of each sentence pair side by side.
 
@@ -250,13 +207,111 @@ def _load(folder: Path, part: str, password: Password) -> Material:
 
 CORPUS = Corpus(
     name="csts",
-    title="C-STS: the official files, and L-CSTS labels",
+    title="C-STS: the official files",
     licence="on request, not to be shared decrypted",
-    source="github.com/princeton-nlp/c-sts, github.com/brandeis-llc/L-CSTS",
+    source="github.com/princeton-nlp/c-sts",
     attribution="nothing: C-STS must not be passed on decrypted",
-    files=(ARCHIVE, *FILES.values(), REANNOTATED[0]),
+    files=(ARCHIVE, *FILES.values()),
     load=_load,
     folder="csts",
     parts=PARTS,
     ratings="ratings by people",
+)
+
+
+# ---- re-annotated: train corrected and rated anew with language models, validation rated anew by people --------------
+
+HUB = ("LivNLP/C-STS-Reannotated", "LivNLP/C-STS_updated")
+"""Both names of the dataset. What is read is pinned by the sums below, whatever the revision."""
+TRAIN, VALIDATION = "csts_train_reannotated.csv", "csts_validation_reannotated.csv"
+SUMS = {
+    TRAIN: "118ef935443531a60f3dd5652afd946869f47b134c83fd8da38779912167b652",
+    VALIDATION: "84602c1bcbbe1e6410a78c9cb1cb0f3dac4bf48c0c55ad42dc19558370e4821f",
+}
+CHOSEN = ("reannotated70", "reannotated30")
+"""Validation divided to choose and to test, as in the CASE paper."""
+
+
+def load_reannotated(folder: str | Path, part: str, *, seed: int = 0) -> tuple[Pair, ...]:
+    """Read one part, without the rows that cannot be judged.
+
+    Of validation, 2,620 rows remain, the set of the CASE paper. Conditions of 2,025 of them occur in train, too, and a
+    sentence of 1,212; "validation-unshared" leaves the latter out.
+
+    Args:
+        folder: Where the files are; those that are not there come from the hub.
+        part: One of the parts of `REANNOTATED`.
+        seed: Draws the sentence pairs of "reannotated70" and "reannotated30"; decides nothing else.
+
+    Raises:
+        DataError: If a file is neither here nor on the hub, or is another one.
+    """
+    pairs = _read(Path(folder), TRAIN if part in ("train", *DIVIDED) else VALIDATION)
+    if part in DIVIDED:
+        return divide(pairs)[DIVIDED.index(part)]
+    if part in CHOSEN:
+        return divide(pairs, 3, seed=seed)[CHOSEN.index(part)]
+    if part == "validation-unshared":
+        known = {text for pair in _read(Path(folder), TRAIN) for text in (pair.sentence1, pair.sentence2)}
+        return tuple(pair for pair in pairs if known.isdisjoint((pair.sentence1, pair.sentence2)))
+    return pairs
+
+
+def locate(folder: Path, file: str) -> Path | None:
+    """Return the file in the folder or in the hub's cache, None where it has to be downloaded."""
+    if (folder / file).is_file():
+        return folder / file
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = (try_to_load_from_cache(name, file, repo_type="dataset") for name in HUB)
+    return next((Path(path) for path in cached if isinstance(path, str)), None)
+
+
+def _read(folder: Path, file: str) -> tuple[Pair, ...]:
+    path = locate(folder, file) or _download(file)
+    if isinstance(path, str):
+        raise DataError(f"{file} is not in {folder} and did not come from the hub ({path}). Put it there.")
+    if (found := hashlib.sha256(path.read_bytes()).hexdigest()) != SUMS[file]:
+        raise DataError(f"{path} has SHA-256 {found}, expected {SUMS[file]}. Get the file of {HUB[0]} again.")
+    return tuple(pair for pair in read_pairs(path).pairs if pair.label is not None)
+
+
+@cache  # a machine without the hub waits once
+def _download(file: str) -> Path | str:
+    """Return the downloaded file, or why it did not come."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    said = ""
+    for name in HUB:
+        try:
+            return Path(hf_hub_download(name, file, repo_type="dataset"))
+        except LocalEntryNotFoundError as error:  # no connection: the other name would not help
+            return f"{name}: {first_line(error)}"
+        except (EntryNotFoundError, RepositoryNotFoundError, OSError) as error:
+            said = f"{name}: {first_line(error)}"
+    return said
+
+
+def _load_reannotated(folder: Path, part: str, _: Password) -> Material:
+    pairs = load_reannotated(folder, part)
+    return Material(
+        rows=lambda seed: pair_rows(load_reannotated(folder, part, seed=seed), f"csts-reannotated {part}"),
+        texts=len(pairs),
+    )
+
+
+REANNOTATED = Corpus(
+    name="csts-reannotated",
+    title="C-STS re-annotated: train with language models, validation by people",
+    licence="CC BY 4.0",
+    source=f"the hub's dataset {HUB[0]}, github.com/LivNLP/CSTS-reannotation",
+    attribution="C-STS re-annotated by Zhang, Zhou and Bollegala (arXiv:2509.14399) and by Tu et al. "
+    "(arXiv:2406.03673), from C-STS by Deshpande et al. (arXiv:2305.15093), CC BY 4.0",
+    files=tuple(SUMS),
+    load=_load_reannotated,
+    locate=locate,
+    folder="csts_reannotated",
+    parts=("train", *DIVIDED, "validation", "validation-unshared", *CHOSEN),
+    ratings="ratings by people; of the training parts by people and language models",
 )

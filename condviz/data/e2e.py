@@ -15,9 +15,8 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from condviz.data.contrasts import from_families
 from condviz.data.corpus import Corpus, read_release
-from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.families import Aspect, Family, Scene, from_families, wordings
 from condviz.errors import DataError
 
 FILES = {"train": "train-fixed.no-ol.csv", "dev": "devel-fixed.no-ol.csv", "test": "test-fixed.csv"}

@@ -12,9 +12,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from condviz.data.contrasts import from_families
 from condviz.data.corpus import Corpus
-from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.families import Aspect, Family, Scene, from_families, wordings
 from condviz.errors import DataError
 
 FILES = {"train": "train.xml", "dev": "val.xml", "test": "test.xml"}

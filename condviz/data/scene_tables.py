@@ -31,8 +31,8 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from condviz.data import corpus
-from condviz.data.contrasts import Surplus
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, fraction
+from condviz.data.families import Surplus
 from condviz.paths import ASSETS
 
 TABLES = ASSETS / "tables"

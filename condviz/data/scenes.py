@@ -37,9 +37,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from condviz.data import corpus
-from condviz.data.contrasts import build_blocks, build_pairs, without_repeats
 from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, fraction
-from condviz.data.families import LOCAL, Aspect, Family
+from condviz.data.families import LOCAL, Aspect, Family, build_blocks, build_pairs, without_repeats
 from condviz.data.files import read_utf8
 from condviz.paths import ASSETS
 

@@ -1,4 +1,4 @@
-"""Texts that people type or upload, checked, with one clear message instead of a strange score; and their words."""
+"""Texts that people type or upload, checked with one clear message, not a strange score; their words and language."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import regex
 
 from condviz.errors import DataError
 from condviz.types import Word
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 MAX_SENTENCE_CHARACTERS = 5_000
 """Far more than any shipped encoder reads (512 tokens); keeps a pasted book from stopping the page."""
@@ -208,3 +212,52 @@ def leave_out(text: str, word: Word) -> str:
     if before.endswith(" ") and (not after or after.startswith(" ")):
         before = before[:-1]
     return (before + after).strip()
+
+
+# ---- is a text English, the only language that the shipped models have learned? --------------------------------------
+
+FEWEST_WORDS = 4
+"""Shorter texts are not judged."""
+TIMES = 5
+"""So many times as probable as English another language has to be: of terms and names alone many are a little so."""
+
+_COMMON = re.compile(
+    r"\b(the|and|are|were|been|have|with|without|from|into|this|that|these|those|its|his|they|their|you|your|which|what|"
+    r"there)\b",
+    re.IGNORECASE,
+)
+"""A text in which a fourth of the words are these is English, without py3langid, which takes a second and 100 MB."""
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+def not_english(*sentences: str) -> str:
+    """Return which of one or two sentences may not be English: "The sentence", "Sentence 2", "The sentences", or ""."""
+    odd = [number for number, text in enumerate(sentences, start=1) if not looks_english(text)]
+    if len(odd) == 2:
+        return "The sentences"
+    return "" if not odd else "The sentence" if len(sentences) == 1 else f"Sentence {odd[0]}"
+
+
+def looks_english(text: str) -> bool:
+    """Return whether a text is in Latin script and may be English, or is too short to tell."""
+    letters = [character for character in text if character.isalpha()]
+    if sum(map(str.isascii, letters)) < len(letters) / 2:
+        return False
+    words, common = len(_LETTERS.findall(text)), len(_COMMON.findall(text))
+    return words < FEWEST_WORDS or 4 * common >= words or not is_foreign(text)
+
+
+def is_foreign(text: str) -> bool:
+    """Return whether one of the languages that py3langid knows is `TIMES` as probable as English; loads it once.
+
+    Measured by benchmarks/language.py. Source: Lui and Baldwin 2012, "langid.py", ACL; the package holds the model.
+    """
+    ranked = _identifier().rank(text)
+    return ranked[0][1] >= TIMES * dict(ranked)["en"]
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.answers import Hit, Hits
-from condviz.data.language import looks_english
+from condviz.data.texts import looks_english
 from condviz.plots.html import render
 from condviz.plots.similarity import share
 from condviz.plots.words import is_quiet

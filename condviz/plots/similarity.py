@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.data.examples import expected_levels
-from condviz.data.language import not_english
+from condviz.data.texts import not_english
 from condviz.plots.html import render
 from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Attribution, Comparison

@@ -11,8 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.readings import WordReading
-from condviz.data.language import not_english
-from condviz.data.texts import FUNCTION_WORDS
+from condviz.data.texts import FUNCTION_WORDS, not_english
 from condviz.plots.html import plain, render, with_styles
 from condviz.plots.html import signed as with_sign
 from condviz.types import TokenWeights, Word

@@ -196,7 +196,7 @@ class SentenceRecipe(Recipe):
     """Models whose mean score is learnt too, see `Loss.teacher`."""
     batching: Batching = "rows"
     """Either "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or "blocks": all
-    pairs of some sentences, see `condviz.data.contrasts`."""
+    pairs of some sentences, see `condviz.data.families`."""
     tuning: Literal["full", "layers", "lora", "frozen"] = "full"
     """What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"), adapters and
     head ("lora"), or the head alone ("frozen")."""

@@ -13,8 +13,7 @@ import numpy as np
 
 import condviz
 from condviz.data.examples import Example, load_examples
-from condviz.data.language import is_foreign
-from condviz.data.texts import check_condition, check_conditions, check_sentence
+from condviz.data.texts import check_condition, check_conditions, check_sentence, is_foreign
 from condviz.errors import DataError
 from condviz.plots import similarity
 from condviz.spec import takes

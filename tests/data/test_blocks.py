@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from condviz.data import corpora, scenes
-from condviz.data.contrasts import GAP
 from condviz.data.corpus import RatedPair
+from condviz.data.families import GAP
 from condviz.data.scenes import load_aspects, load_families
 from condviz.errors import DataError
 

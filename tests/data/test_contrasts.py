@@ -9,9 +9,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from benchmarks.corpora import Shortcuts, measure_shortcuts
-from condviz.data.contrasts import GAP, build_pairs
 from condviz.data.corpus import RatedPair, keep_pairs
-from condviz.data.families import Aspect, Family, Scene, gold
+from condviz.data.families import GAP, Aspect, Family, Scene, build_pairs, gold
 from condviz.data.scenes import load_aspects, load_families
 
 ASPECTS = load_aspects()

@@ -133,8 +133,6 @@ def test_missing_files_say_where_to_get_them(tmp_path: Path) -> None:
         DataError, match=r"neither csts_train\.csv nor csts\.tar\.enc .* github\.com/princeton-nlp/c-sts"
     ):
         csts.load(tmp_path, "train", password=never)
-    with pytest.raises(DataError, match=r"no csts-val-reannotated\.tsv .* github\.com/brandeis-llc/L-CSTS"):
-        csts.load(tmp_path, "reannotated", password=never)
 
 
 def test_without_cryptography_the_extra_is_named(archive: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,45 +145,6 @@ def test_labels_as_text_name_the_row(tmp_path: Path) -> None:
     (tmp_path / "csts_train.csv").write_text(HEADER + "a,b,c,2\na,b,d,very similar\n")
     with pytest.raises(DataError, match=r"csts_train\.csv: Row 2 .*column label must be a number .*'very similar'"):
         csts.load(tmp_path, "train", password=never)
-
-
-def reannotation(path: Path, labels: list[str]) -> Path:
-    path.write_text("uid\treannotated-label\n" + "".join(f"u{i}\t{label}\n" for i, label in enumerate(labels)))
-    return path
-
-
-@pytest.mark.parametrize("name", csts.REANNOTATED)
-def test_new_labels_are_joined_by_position_and_invalid_rows_dropped(folder: Path, name: str) -> None:
-    reannotation(folder / name, ["5", "-1", *["2"] * 78])
-    pairs = csts.load(folder, "reannotated", password=password)
-    assert len(pairs) == 79
-    assert [pair.label for pair in pairs[:2]] == [5.0, 2.0]
-    assert pairs[1].sentence1 == "A man runs 1."
-    rows = csts.pair_rows(pairs, "reannotated")
-    assert [row.pair for row in rows] == [*sorted([*range(39)] * 2), 39]
-    assert (rows[-1].sentence1, rows[-1].label) == ("A man runs 0.", 5.0)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (["5"], r"has 1 labels, but the official validation file has 2 rows"),
-        (["5", "high"], r"row 2, column reannotated-label: 'high' is not a number from 1 to 5"),
-        (["5", "0"], r"row 2, column reannotated-label: '0' is not"),
-        (["5", "nan"], r"row 2, column reannotated-label: 'nan' is not"),
-    ],
-)
-def test_bad_new_labels_are_named(tmp_path: Path, labels: list[str], message: str) -> None:
-    path = reannotation(tmp_path / "labels.tsv", labels)
-    with pytest.raises(DataError, match=message):
-        csts.reannotate([Pair("a", "b", "c", 1.0), Pair("a", "b", "d", 2.0)], path)
-
-
-def test_a_file_without_new_labels_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "labels.tsv"
-    path.write_text("uid,label\n1,2\n")
-    with pytest.raises(DataError, match=r"no column reannotated-label, only: uid, label"):
-        csts.reannotate([Pair("a", "b", "c", 1.0)], path)
 
 
 def test_the_two_conditions_of_a_pair_are_put_side_by_side() -> None:

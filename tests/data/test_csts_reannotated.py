@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from condviz.data import corpora, csts_reannotated
-from condviz.data.csts_reannotated import TRAIN, VALIDATION, load
+from condviz.data import corpora, csts
+from condviz.data.csts import TRAIN, VALIDATION
+from condviz.data.csts import load_reannotated as load
 from condviz.errors import DataError
 from condviz.evaluation.dataset import open_data
 from tests.data.test_corpora import REAL
@@ -28,11 +29,11 @@ TABLES = {
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the corpora, with files of the right form and their sums."""
-    folder = tmp_path / csts_reannotated.CORPUS.folder
+    folder = tmp_path / csts.REANNOTATED.folder
     folder.mkdir()
     for name, table in TABLES.items():
         (folder / name).write_text(table)
-        monkeypatch.setitem(csts_reannotated.SUMS, name, hashlib.sha256(table.encode()).hexdigest())
+        monkeypatch.setitem(csts.SUMS, name, hashlib.sha256(table.encode()).hexdigest())
     monkeypatch.setenv(corpora.VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -75,7 +76,7 @@ def test_a_survey_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "condviz data build csts-reannotated" in found.parts[0].problem
 
 
-@pytest.mark.parametrize("known", csts_reannotated.HUB)
+@pytest.mark.parametrize("known", csts.HUB)
 def test_files_come_from_the_hub_under_either_name(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
 ) -> None:
@@ -94,15 +95,15 @@ def test_files_come_from_the_hub_under_either_name(
         return str(stored / file)
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
-    csts_reannotated._download.cache_clear()
+    csts._download.cache_clear()
     assert len(load(data / "none", "train")) == 40
-    csts_reannotated._download.cache_clear()
+    csts._download.cache_clear()
 
 
 def test_without_hub_and_folder_it_says_where_the_file_belongs(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csts_reannotated, "_download", lambda file: "offline")
+    monkeypatch.setattr(csts, "_download", lambda file: "offline")
     with pytest.raises(DataError, match=r"is not in .*none and did not come from the hub \(offline\)\. Put it there"):
         load(tmp_path / "none", "train")
 
