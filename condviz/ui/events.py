@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from inspect import isgeneratorfunction
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import gradio as gr
-from gradio.blocks import BlockFunction
+from gradio.block_function import BlockFunction
+from gradio.blocks import BlocksConfig
 from gradio.context import LocalContext, get_blocks_context
-from gradio.events import Dependency
+from gradio.events import Dependency, api
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
@@ -27,7 +28,7 @@ from condviz.spec import options_of
 from condviz.ui import limits
 from condviz.ui.markup import busy
 from condviz.ui.markup import notice as _notice
-from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitor_name, visitors_before
+from condviz.ui.pool import TICK_SECONDS, ModelPool, Outcome, Stopped, Work, visitor_name, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -52,6 +53,8 @@ class Pages(gr.Blocks):
     second time undid what the visitor had done since, a section that had been opened was closed again.
     """
 
+    condviz_pool: ModelPool
+
     def handle_streaming_diffs(
         self, block_fn: BlockFunction, data: list[Any], session_hash: str | None, run: str | None, final: bool,
         simple_format: bool = False,
@@ -63,7 +66,7 @@ class Pages(gr.Blocks):
         before, steps[run] = steps.get(run), data
         if final:
             self._pop_run_diffs(session_hash, run)
-            return before if simple_format else [gr.skip() for _ in data]
+            return before if simple_format and before else [gr.skip() for _ in data]
         if before is None or simple_format:
             return data
         return [[] if new == old else [["replace", [], new]] for new, old in zip(data, before, strict=True)]
@@ -236,14 +239,15 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
         finally:
             work.stop()
 
-    endpoint.__signature__ = inspect.signature(function, eval_str=True)  # gradio reads the type of the answer there
-    gr.api(endpoint, api_name=name, **(HEAVY if heavy else {}))
+    # gradio reads the type of the answer there
+    setattr(endpoint, "__signature__", inspect.signature(function, eval_str=True))  # noqa: B010 - not declared
+    api(endpoint, api_name=name, **(HEAVY if heavy else {}))
     _describe(endpoint)
 
 
 def _describe(endpoint: Callable[..., Any]) -> None:
     """Put what the docstring says of parameters and answer into the schema of the endpoint that was published last."""
-    published = list(get_blocks_context().fns.values())[-1]
+    published: Any = list(cast(BlocksConfig, get_blocks_context()).fns.values())[-1]
     args, returns = (_part(inspect.getdoc(endpoint) or "", name) for name in ("Args", "Returns"))
     entries = (entry.partition(":") for entry in re.split(r"\n(?=\S)", args))
     texts = {name.strip(): " ".join(text.split()) for names, _, text in entries for name in names.split(",")}
@@ -274,7 +278,7 @@ def _wanted() -> Callable[[], bool]:
     """Return what tells whether the client of this event is still there, and takes what it is sent."""
     blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
-    if event is None:
+    if blocks is None or event is None:
         return lambda: True
     # The first message is that the event has started: where it lies unread, nobody listens.
     messages, heard = blocks._queue.pending_messages_per_session.get(event.session_hash), time.monotonic()

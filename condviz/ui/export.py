@@ -45,8 +45,8 @@ def python_call(
     Values appear as Python literals in ASCII, so nothing in a text can end the string or change the script.
     """
     call = [f"    {name}={value!a}," for name, value in arguments]
+    name, values = each or ("", ())
     if each:
-        name, values = each
         call.append(f"    {name}={name},")
     body = "\n".join([f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"])
     if each:
@@ -91,7 +91,7 @@ def unpack(kind: Any, content: Any) -> Any:  # noqa: ANN401 - the type of a fiel
         return replace(registry.describe(content["name"]), revision=content["revision"])
     if get_origin(kind) in (Union, UnionType):
         return None if content is None else unpack(next(x for x in get_args(kind) if x is not NoneType), content)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{one.name: unpack(hints[one.name], content[one.name]) for one in fields(kind)})
     if get_origin(kind) is tuple:

@@ -60,8 +60,8 @@ def html(value: str = "", *, elem_id: str, script: str = "", **options: Any) -> 
 
     `script` runs once it is in the page; `trigger("name", data)` in it fires an event of the component.
     """
-    head, script = (page_scripts(), page_script(script)) if script else (None, None)
-    return gr.HTML(str(value), elem_id=elem_id, js_on_load=script, head=head, apply_default_css=False, **options)
+    scripts = {"head": page_scripts(), "js_on_load": page_script(script)} if script else {"js_on_load": None}
+    return gr.HTML(str(value), elem_id=elem_id, apply_default_css=False, **scripts, **options)
 
 
 def page_script(script: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import gradio as gr
+from gradio.components import Component
 from gradio.components.textbox import InputHTMLAttributes
 from gradio.events import Dependency
 
@@ -192,7 +193,7 @@ class Section:
         """Call the handler on another event, too."""
         self._triggers.append(trigger)
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:  # noqa: ANN401 - as of any context
         self.accordion.__exit__(*error)
         if error == (None, None, None):
             outputs = [*_inside(self.accordion), *self._also]
@@ -240,7 +241,7 @@ class Fields:
         return {component: given[name] for name, component in self.components.items()}
 
 
-def make_field(option: Option, elem_id: str) -> gr.components.Component:
+def make_field(option: Option, elem_id: str) -> Component:
     """Lay out one field, by the type of the option; call inside gr.Blocks."""
     low, high = (option.bounds.get(kind, option.bounds.get(beyond)) for kind, beyond in (("ge", "gt"), ("le", "lt")))
     shown: dict[str, Any] = {"value": option.default, "label": option.label, "info": option.help, "elem_id": elem_id}

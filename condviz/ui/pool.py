@@ -214,7 +214,7 @@ class ModelPool:
         self.forks = bool(os.environ.get("SPACE_ID") and find_spec("spaces"))
         self._call = self._call_here
         if self.forks:
-            import spaces
+            import spaces  # pyright: ignore[reportMissingImports] - there on ZeroGPU alone
 
             self._call = spaces.GPU(self._call_here)
 

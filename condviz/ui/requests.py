@@ -155,7 +155,9 @@ class Calls:
     def endpoints(self) -> dict[str, dict[str, bool]]:
         """Name of each public endpoint -> its parameters, and whether they have a default."""
         return {
-            name.removeprefix("/"): {one["parameter_name"]: one["parameter_has_default"] for one in info["parameters"]}
+            name.removeprefix("/"): {
+                one["parameter_name"]: one.get("parameter_has_default", False) for one in info["parameters"]
+            }
             for name, info in self.blocks.get_api_info()["named_endpoints"].items()
         }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from typing import cast
 
 from gradio import routes, themes
-from jinja2 import FunctionLoader
+from jinja2 import BaseLoader, FunctionLoader
 
 from condviz.ui.markup import static_url
 
@@ -104,7 +105,7 @@ def show_preview() -> None:
     They run no script, and read the first tags of the page, which gradio's template fills in for itself.
     """
     environment = routes.templates.env
-    read = environment.loader.get_source
+    read = cast(BaseLoader, environment.loader).get_source
 
     def preview(name: str) -> str:
         return _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)

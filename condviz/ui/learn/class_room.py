@@ -196,9 +196,10 @@ class ClassRoom:
         lesson, step = str(event.lesson), str(event.step)
         figures = self.learn.figures.get(lesson, [])
         index = place(step, len(figures) + 1)
-        if not index or not isinstance(figures[index - 1], Bets):
+        figure = figures[index - 1] if index else None
+        if not isinstance(figure, Bets):
             raise DataError("There is nothing to bet on in this step. Go to a step with bets, then open class mode.")
-        figure, key = figures[index - 1], f"{lesson[:20]} {index} "
+        key = f"{lesson[:20]} {index} "
         for number, choice in enumerate(event.made[: len(figure.pairs)]):
             if choice in CHOICES:
                 ROOMS.bet(code, person, f"{key}{number}", choice, address)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from jinja2 import UndefinedError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.config import JsonDict
 
 from condviz.data.lessons import explain
 from condviz.errors import DataError
@@ -32,7 +33,7 @@ FIGURES: dict[str, type[Figure]] = {}
 """All, by the names that lessons call them by."""
 OUTDATED = (LookupError, TypeError, ValueError, UndefinedError)
 """Raised by a figure or its template for a result that an older version has stored."""
-HIDDEN = {"hidden": True}
+HIDDEN: JsonDict = {"hidden": True}
 """`json_schema_extra` of a field with a title that gets no control of its own."""
 
 

@@ -1,5 +1,6 @@
 """An error analysis in steps, on stored scores: slice, reading, rival explanation, rewriting, second half, report."""
 
+# pyright: reportInvalidTypeForm=false - what menus offer is the keys of tables
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -54,7 +55,7 @@ class _Errors(Figure):
         return stored_study(models[0].info.name)
 
     def link(self) -> str:
-        chosen = SLICES[self.slice] if "slice" in type(self).model_fields else ""
+        chosen = SLICES.get(getattr(self, "slice", ""), "")
         return write_link("errors", [("ed", "scenes:test"), ("ef", chosen)])
 
 

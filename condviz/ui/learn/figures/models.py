@@ -26,7 +26,8 @@ class Compare(Figure):
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     conditions: Lines = Field(title="Conditions, one per line")
-    model: str | None = ""
+    model: Any = ""
+    """A name; None where there are `names`."""
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         return pack(condviz.compare(models, self.sentence1, self.sentence2, self.conditions))

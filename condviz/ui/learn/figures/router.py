@@ -1,5 +1,6 @@
 """Inside the router of CSR: scores, shares, new states, the paper's pictures, the deletion test."""
 
+# pyright: reportInvalidTypeForm=false - what menus offer is the keys of tables
 from __future__ import annotations
 
 from dataclasses import replace
@@ -78,7 +79,7 @@ class RouterTokens(_Router):
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Name the numbers of each row, add its factor, and give the heaviest."""
         names = ("token", "score", "weight", "before")
-        rows = [dict(zip(names, row, strict=True)) for row in data["rows"]]
+        rows: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in data["rows"]]
         for row in rows:
             power = np.exp(row["score"] / self.temperature)
             row["power"] = f"{power:,.2f}" if 0.01 <= power < 1e6 else f"{power:.1e}"

@@ -1,5 +1,6 @@
 """Spaces of sentences: impurity of conditions; what CASE subtracts, and how projections differ."""
 
+# pyright: reportInvalidTypeForm=false - what menus offer is the keys of tables
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -131,7 +132,7 @@ class Ranking(Figure):
         conditions = self.by == "impurity of conditions"
         rows = sorted(data["rows"], key=lambda row: row[1] if conditions else -row[2])
         places = np.argsort(np.argsort([[row[1] for row in rows], [-row[2] for row in rows]], axis=1), axis=1)
-        return {"rows": rows, "conditions": conditions, "agreement": float(np.corrcoef(places)[0, 1])}
+        return {"rows": rows, "conditions": conditions, "agreement": float(np.corrcoef(*places)[0, 1])}
 
 
 # ---- what CASE subtracts, what it does to many sentences, and how projections differ ---------------------------------

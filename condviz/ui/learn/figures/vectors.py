@@ -94,13 +94,14 @@ class Yardstick(Figure):
         """Count the reference pairs of each model in bins from -0.5 to 1, and those below the cosine, in %."""
         from condviz.analysis.reference import percentile, reference_scores
 
-        rows = []
+        rows, pairs = [], 0
         for model in models:
             scores = reference_scores(model)
             counts, _ = np.histogram(np.clip(scores, -0.5, 1), bins=PAIR_BINS, range=(-0.5, 1))
             place = float(percentile(np.array([self.cosine]), scores)[0])
+            pairs = len(scores)
             rows.append({"title": model.info.title, "counts": counts.tolist(), "place": round(place, 1)})
-        return {"rows": rows, "pairs": len(scores)}
+        return {"rows": rows, "pairs": pairs}
 
 
 # ---- the matrices W_c that Hyper-CL makes from two conditions, and the thin factors of the first ---------------------
