@@ -15,13 +15,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from condviz import spec
 from condviz.data.files import check_target, write_text
 from condviz.data.pairs import PairTable, read_pairs
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 from condviz.models.registry import ON, load
+from condviz.store.build import build_store
 
 if TYPE_CHECKING:
     from condviz.evaluation.dataset import Dataset
@@ -77,6 +78,20 @@ def device(precision: str | None = "auto") -> argparse.ArgumentParser:
     """Return a parent with --device, --backend and, unless `precision` is None, --precision with that default."""
     names = ("device", "backend", "precision") if precision else ("device", "backend")
     return of_function(load, only=names, defaults={"backend": None, "precision": precision})
+
+
+def cluster() -> argparse.ArgumentParser:
+    """Return a parent with --ray and --workers; see `on_cluster`."""
+    return of_function(build_store, only=["ray", "workers"])
+
+
+def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> ConditionalScorer:
+    """Return a model that computes its scores and vectors where --ray says; machines there load it by its name."""
+    if options.ray is None:
+        return model
+    from condviz.store.scale import OnRay
+
+    return cast("ConditionalScorer", OnRay(model, options.ray, options.workers))
 
 
 def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argparse.ArgumentParser:

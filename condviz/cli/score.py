@@ -35,17 +35,16 @@ LEGEND = (
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to a parser."""
+    encoding = [shared.device(), shared.cluster()]
     forms = shared.form("print JSON as the /compare endpoint does", dash=False)
-    parser = add_command(
-        commands, "score", run, shared.models(), shared.device(), forms, shared.reading(but=["condition"])
-    )
+    parser = add_command(commands, "score", run, shared.models(), *encoding, forms, shared.reading(but=["condition"]))
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
     text = "also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not"
     parser.add_argument("--applies", action="store_true", help=text)
     seen = shared.seen("table whose conditions count as seen in training")
     files = shared.files(json="write the report", out="write the table with a column score_MODEL per model")
-    parents = shared.device(), files, seen, shared.reading(), shared.of_function(evaluate)
+    parents = *encoding, files, seen, shared.reading(), shared.of_function(evaluate)
     parser = add_command(commands, "evaluate", run_evaluate, shared.models(required=True), *parents)
     text = "a table, - for standard input, CORPUS:PART, as tables:test, or hf://datasets/OWNER/NAME"
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
@@ -68,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
     Score two sentences under one or more conditions. With - instead of the sentences, read a table (CSV: sentence1,
     sentence2, condition) from standard input and print it with a column of scores per model; with --condition, all of
-    its rows under that one.
+    its rows under that one. A table can be scored on a Ray cluster.
     """
     if options.sentences == ["-"]:
         _score_table(options)
@@ -103,7 +102,7 @@ def _score_table(options: argparse.Namespace) -> None:
     models = [model for _, model in load_asked(options)]
     for model in models:
         with progress_bar(model.info.name, "rows") as update:
-            scores[model.info.name] = model.score(*texts, progress=update)
+            scores[model.info.name] = shared.on_cluster(model, options).score(*texts, progress=update)
     applies = {"applies": _applies(models[-1], *texts)} if options.applies else {}
     shared.show(
         options,
@@ -164,7 +163,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
     if options.submission:
         check_submission(len(dataset.pairs))
     training = shared.seen_conditions(options)
-    models = [model for _, model in load_asked(options)]
+    models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = shared.given(options, evaluate)
         found = evaluate(models, dataset, training_conditions=training, **settings, progress=update)

@@ -131,7 +131,7 @@ def _add_map(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
     layout = shared.of_function(points_from_table), shared.of_function(build_map, n_neighbors="neighbors")
     models, table = shared.models("hyper-cl", several=False), shared.reading(read_table)
-    parents = models, shared.device(None), files, table, *layout
+    parents = models, shared.device(None), shared.cluster(), files, table, *layout
     parser = add_command(commands, "map", run_map, *parents)
     parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
     parser.add_argument("--condition", action="append", help="put every sentence under it; may be repeated")
@@ -157,7 +157,7 @@ def run_map(options: argparse.Namespace) -> None:
 
     from condviz.models.registry import load
 
-    model = load(options.model, device=options.device)
+    model = shared.on_cluster(load(options.model, device=options.device), options)
     with progress_bar("map", "‰") as update:
         made = build_map(model, points, **settings, progress=update)
     if options.html:

@@ -1,11 +1,11 @@
-"""Paths and datasets of the hub; files that are written whole or not at all."""
+"""Paths and URLs; files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from condviz.errors import DataError, first_line
+from condviz.errors import DataError, first_line, require
 
 ENDINGS = (".parquet", ".arrow", ".feather", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt")
 """Of the files that are taken from a folder or a dataset of the hub; of the latter the first kind that is there."""
@@ -13,21 +13,32 @@ HUB = "hf://datasets/"
 
 
 def open_path(path: str | Path) -> Path:
-    """Return a path; raises DataError if it cannot be one, or is a URL, whose files are on another machine."""
-    if "://" in str(path):
-        raise DataError(f"{str(path)[:200]} is a URL. Download its files, and give the file or folder on this machine.")
+    """Return a path; for a URL such as s3://bucket/texts.csv a universal_pathlib.UPath, which is used like one.
+
+    Raises:
+        DataError: If it cannot be a path, or nothing that is installed knows this kind of URL.
+        MissingExtraError: If it is a URL and universal_pathlib is not installed.
+    """
+    if "://" not in str(path):
+        try:
+            Path(path).exists()
+            return Path(path)
+        except TypeError:
+            raise DataError(f"A file or a folder is expected, got {type(path).__name__}. Write it to a file.") from None
+        except OSError as error:  # a table itself instead of its path: the name is too long
+            what = f"{' '.join(str(path)[:60].split())!r} cannot be opened as a path"
+            raise DataError(f"{what} ({error.strerror}). Give a path or an open file.") from error
+    upath = require("upath", "scale")
     try:
-        Path(path).exists()
-        return Path(path)
-    except TypeError:
-        raise DataError(f"A file or a folder is expected, got {type(path).__name__}. Write it to a file.") from None
-    except OSError as error:  # a table itself instead of its path: the name is too long
-        what = f"{' '.join(str(path)[:60].split())!r} cannot be opened as a path"
-        raise DataError(f"{what} ({error.strerror}). Give a path or an open file.") from error
+        found = upath.UPath(path)
+        _ = found.fs  # raises if the package of the backend is missing
+        return Path(found.path) if found.protocol in ("file", "local") else found
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be opened ({error}). Install what fsspec needs for it.") from error
 
 
 def find_files(source: str | Path) -> list[Path]:
-    """Return the files of a path, a folder or, only where it is given as a text, a dataset of the hub.
+    """Return the files of a path, a folder, a URL or, only where it is given as a text, a dataset of the hub.
 
     Raises:
         DataError: If there is none.
@@ -97,6 +108,9 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         DataError: If the file cannot be written.
     """
+    if not isinstance(path, str | Path):  # what `open_path` made of a URL
+        path.write_text(text, encoding="utf-8")
+        return
     target = check_target(path)
     # A pipe or a device must not be replaced by a file; nor can a file be, in a folder without permission.
     direct = target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from annotated_doc import Doc
+from annotated_types import Interval
 from filelock import FileLock, Timeout
 
 from condviz.data.files import open_path, write_text
@@ -33,6 +34,7 @@ SLICE_ROWS = 2_048
 _LOCK = ".building"
 LEFT_OUT = "left_out.csv"
 """Rows of the source read last that could not be used, with the reasons."""
+Encoder = Callable[[Iterable[list[str]]], Iterator[Vectors]]
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,23 @@ def build_store(
     header: Header = None,
     separator: Separator = "",
     encoding: Encoding = "",
+    ray: Annotated[
+        str | None, Doc('Encode on a Ray cluster: its address, "auto", or "local" for one on this machine')
+    ] = None,
+    workers: Annotated[int, Interval(ge=0), Doc("Models on the cluster; 0 for as many as fit")] = 0,
     progress: Progress | None = None,
 ) -> Store:
     """Encode the texts of a file into a store; goes on where an earlier build was stopped or killed.
 
     Args:
         source: A CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or "hf://datasets/OWNER/NAME".
-        out: Folder of the store.
+        out: Folder of the store, or a URL that Lance and fsspec know, such as s3://bucket/my.store.
         column: As the signature says.
         model: A name or a loaded model with vectors.
         skip_bad: Leave out rows that cannot be used; those without any text are always left out. Which rows and why is
             in the file left_out.csv of the store.
         header, separator, encoding: As `condviz.read_table` takes them.
+        ray, workers: As the signature says.
         progress: Told (rows stored, rows in all) after each slice; may raise to stop. What is stored stays.
 
     Raises:
@@ -86,7 +93,8 @@ def build_store(
     read = read_source(source, column, **form)  # every row is checked before anything is encoded
     with _writing(folder):
         begun = Meta.read(folder) if (folder / META).is_file() else None
-        if begun is None and any(item.name != _LOCK for item in folder.iterdir()):
+        there = folder.iterdir() if folder.is_dir() else ()  # a URL is no folder before something lies in it
+        if begun is None and any(item.name != _LOCK for item in there):
             raise DataError(f"{folder} exists and is not a store. Choose another folder with --out.")
         model = load(model, precision=begun.identity.precision if begun else "auto")
         model.check_able("encodes")
@@ -101,7 +109,7 @@ def build_store(
             write_text(folder / META, meta.to_json())
         else:
             read = replace(read, columns=meta.columns)
-        _add_rows(folder, meta, 0, read, model, progress)
+        _add_rows(folder, meta, 0, read, _encoder(model, ray, workers), progress)
         return _finish(folder)
 
 
@@ -115,6 +123,8 @@ def append_store(
     header: bool | None = None,
     separator: str = "",
     encoding: str = "",
+    ray: str | None = None,
+    workers: int = 0,
     progress: Progress | None = None,
 ) -> Store:
     """Add the texts of another file to a store; goes on where it was stopped or killed.
@@ -123,7 +133,7 @@ def append_store(
     memory. A file that has been added adds nothing the second time. The number of a row counts on from file to file.
 
     Args:
-        source, skip_bad, header, separator, encoding, progress: As in `build_store`.
+        source, skip_bad, header, separator, encoding, ray, workers, progress: As in `build_store`.
         store: Folder of a store.
         column: Column of the texts; "" for that of the store.
         model: None for the one whose vectors are stored; any other is refused.
@@ -151,7 +161,7 @@ def append_store(
                 )
             meta, digests = replace(meta, parts=(*meta.parts, _part(read))), [*digests, read.digest]
             write_text(folder / META, meta.to_json())
-        _add_rows(folder, meta, digests.index(read.digest), read, model, progress)
+        _add_rows(folder, meta, digests.index(read.digest), read, _encoder(model, ray, workers), progress)
         return _finish(folder)
 
 
@@ -172,9 +182,19 @@ def _fit_columns(folder: Path, meta: Meta, source: Source) -> Source:
     return replace(source, columns=meta.columns)
 
 
-def _add_rows(
-    folder: Path, meta: Meta, place: int, source: Source, model: ConditionalScorer, progress: Progress | None
-) -> None:
+def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder:
+    """Return what encodes lists of texts, one after the other: here, or on a cluster."""
+    if ray is None:
+        return lambda slices: (to_stored(model.encode_sentences(texts)) for texts in slices)
+    from condviz.store.scale import map_slices
+
+    identity, cluster = Identity.of(model), {"address": ray, "workers": workers}
+    return lambda slices: map(
+        to_stored, map_slices(([texts] for texts in slices), identity, "encode_sentences", **cluster)
+    )
+
+
+def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Encoder, progress: Progress | None) -> None:
     """Encode what is missing of one source, and note what was left out of it."""
     import lance
 
@@ -189,9 +209,9 @@ def _add_rows(
         return
     rows = (replace(row, number=row.number + counted) for row in source.rows(stored - first))
     known = _places(data) if before else None
+    kept, asked = tee(_slices(rows, stored, known))
     done = stored - first
-    for found in _slices(rows, stored, known):
-        encoded = to_stored(model.encode_sentences(found.fresh))
+    for found, encoded in zip(kept, encode(one.fresh for one in asked), strict=True):
         batch = disk.to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension), data)
         # Half a first slice, left by a kill, is no table yet: files that no version names.
         data = lance.write_dataset(batch, str(folder / disk.ROWS), mode="append" if found.start else "create")
@@ -249,7 +269,8 @@ def _writing(folder: Path) -> Iterator[None]:
         raise DataError(f"{folder} is a file. Choose a folder with --out.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / _LOCK, timeout=0):  # a killed process leaves nothing locked
+        # A killed process leaves nothing locked. There are no locks elsewhere.
+        with FileLock(folder / _LOCK, timeout=0) if isinstance(folder, Path) else nullcontext():
             yield
     except Timeout as error:
         raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error

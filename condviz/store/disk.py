@@ -153,7 +153,12 @@ class Store(Corpus):
                 )  # what was read stays in the cache of the system, not in ours
 
     def write_flat(self) -> None:
-        """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows."""
+        """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows.
+
+        Only on this machine: nothing else can be mapped into memory.
+        """
+        if not isinstance(self.folder, Path):
+            return
         written = self.folder / f".{_FLAT}.part"
         shape = len(self), self.identity.dimension
         flat = np.lib.format.open_memmap(written, mode="w+", dtype=np.float16, shape=shape)
@@ -164,6 +169,8 @@ class Store(Corpus):
 
     def _open_flat(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the flat vectors and their lengths; None where there are none, or of an earlier state."""
+        if not isinstance(self.folder, Path):
+            return None
         try:
             # To torch these look as if they could be written, so that it takes them as they are; nothing writes.
             vectors = np.load(self.folder / _FLAT, mmap_mode="c", allow_pickle=False)
@@ -212,7 +219,7 @@ class Store(Corpus):
 
 
 def open_store(path: str | Path) -> Store:
-    """Open the store in a folder; loads no vectors and no model.
+    """Open a store, in a folder or at a URL that Lance and fsspec know; loads no vectors and no model.
 
     Raises:
         DataError: If the folder is not a store, is damaged, or holds no row yet.

@@ -90,9 +90,9 @@ def read_source(
     """Check every row of a file, or of all files of a folder.
 
     Args:
-        path: A file or a folder, as `read_table` takes them. As a text also a dataset of the Hugging Face hub:
-            "OWNER/NAME" or "hf://datasets/OWNER/NAME", and behind it, for some files of it, their folder or a pattern
-            such as "/data/train*".
+        path: A file or a folder, as `read_table` takes them. As a text also a URL that fsspec knows, such as
+            s3://bucket/texts.parquet, or a dataset of the Hugging Face hub: "OWNER/NAME" or "hf://datasets/OWNER/NAME",
+            and behind it, for some files of it, their folder or a pattern such as "/data/train*".
         column: Column of the texts; "" where there is only one column, or one is called text or sentence.
         skip_bad: Leave out rows that cannot be used, as it leaves out those without any text.
         header, separator, encoding: As `read_table` takes them.

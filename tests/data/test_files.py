@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from condviz.data.files import check_target, open_path, write_text
+from condviz.data.files import check_target, write_text
 from condviz.errors import DataError
 
 
@@ -65,9 +65,3 @@ def test_a_file_in_a_folder_without_permission_is_written_in_place(
     monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("what is there may not be replaced"))
     write_text(target, "new")
     assert target.read_text() == "new"
-
-
-@pytest.mark.parametrize("address", ["s3://bucket/texts.csv", "https://example.org/texts.csv"])
-def test_an_address_is_not_taken_for_a_folder_of_this_machine(address: str) -> None:
-    with pytest.raises(DataError, match="is a URL"):
-        open_path(address)

@@ -89,7 +89,7 @@ def read_table(
 
     Args:
         source: A path or folder of CSV, TSV, TXT, JSON, JSONL, Parquet or Arrow files, "-" for standard input, an open
-            file; as a text also "hf://datasets/OWNER/NAME". From Python a data frame, a
+            file; as a text also a URL that fsspec knows and "hf://datasets/OWNER/NAME". From Python a data frame, a
             datasets.Dataset, an Arrow table, records (a list or a generator), or columns by name.
         header, separator, encoding, skip_bad: As the signature says; `Table.report` says what was detected.
         names: Of the columns where there is no header, as far as they go.
