@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import ref
 
@@ -21,13 +22,13 @@ from condviz.analysis.words import read_words
 from condviz.data.examples import load_examples
 from condviz.data.files import write_text
 from condviz.data.kg_formats import EVERYDAY
-from condviz.evaluation.scoreboard import best_encoder
+from condviz.evaluation.scoreboard import best_encoder, fast_encoder
 from condviz.models import registry
 from condviz.paths import ASSETS
 from condviz.plots.errors import residuals
 from condviz.plots.maps import colouring, plot_side
 from condviz.plots.svg import to_svg
-from condviz.types import Result
+from condviz.types import ModelInfo, Result
 from condviz.ui import links, words
 from condviz.ui import search as searching
 from condviz.ui.errors import view as errors
@@ -49,25 +50,33 @@ def main() -> None:
     def load(name: str) -> Any:  # noqa: ANN401 - a loaded model
         return registry.load(name, precision="float32")
 
-    default = load(pool.default)
+    infos = pool.infos()
+    routers = [info for info in infos if info.has_router]
+    leading, reading = ([load(one) for one in leads(found)] for found in (infos, routers))
     example = next(iter(examples.values()))
-    _write(
-        "compare_screen",
-        default,
-        compare(default, example.sentence1, example.sentence2, example.conditions, words=True),
-    )
+    texts = example.sentence1, example.sentence2, example.conditions
+    _write("compare_screen", leading, lambda model: compare(model, *texts, words=True))
     query, conditions = searching.TRIES[0]
-    options = {"model": default, "k": searching.HITS, "words": True}
-    found = tuple(search(searching.SCENES, query, condition, **options) for condition in conditions)
-    _write("search_screen", default, searching.Searches(searching.SCENES, found, searching.HITS))
-    scene = build_map(default, scene_points())
-    _store("map_scene", pack(scene), indent=None)
-    _store("map_screen", map_screen(stored_map()))
-    router, example = load(best_encoder(info for info in pool.infos() if info.has_router)), examples[words.WORKS[0]]
-    _write("words_screen", router, read_words(router, example.sentence1, example.conditions))
+
+    def hits(model: Any) -> searching.Searches:  # noqa: ANN401
+        options = {"model": model, "k": searching.HITS, "words": True}
+        found = tuple(search(searching.SCENES, query, condition, **options) for condition in conditions)
+        return searching.Searches(searching.SCENES, found, searching.HITS)
+
+    _write("search_screen", leading, hits)
+    drawn = {model.info.name: pack(build_map(model, scene_points())) for model in leading}
+    _store("map_screen", {name: map_screen(unpack(EmbeddingMap, one)) for name, one in drawn.items()}, indent=None)
+    example = examples[words.WORKS[0]]
+    _write("words_screen", reading, lambda model: read_words(model, example.sentence1, example.conditions))
     _store("errors_screen", {"model": pool.default, **errors_screen(pool.default)}, indent=None)
     graph = load(registry.link_models(EVERYDAY)[0])
-    _write("links_screen", graph, describe_entity(graph, links.START))
+    _write("links_screen", [graph], lambda model: describe_entity(model, links.START))
+
+
+def leads(infos: Iterable[ModelInfo]) -> list[str]:
+    """Return the models that a view may start with, given those that suit it: the fast one and the best."""
+    infos = list(infos)
+    return list(dict.fromkeys((fast_encoder(infos), best_encoder(infos))))
 
 
 def errors_screen(model: str) -> dict[str, str]:
@@ -79,10 +88,11 @@ def errors_screen(model: str) -> dict[str, str]:
 
 
 def map_screen(result: EmbeddingMap) -> dict[str, Any]:
-    """Render what Map shows first, with its pictures: they take plotly a second to start."""
+    """Return what Map shows first, rounded, with its pictures: they take plotly a second to start."""
     shown, colours = Shown(ref(result), Form(result.model["name"]), result.colour), colouring(result, result.colour)
     figures = {side: plot_side(result, side, colours) for side in ("before", "after")}
     return {
+        "map": pack(result),
         "colours": maps.colours(result),
         "figures": {side: figure.to_json() for side, figure in figures.items()},
         "stills": {side: to_svg(figure, f"{side} the condition") for side, figure in figures.items()},
@@ -92,13 +102,13 @@ def map_screen(result: EmbeddingMap) -> dict[str, Any]:
     }
 
 
-def stored_map() -> EmbeddingMap:
+def stored_map(model: str) -> EmbeddingMap:
     """Read the map of the first screen as it is stored: rounded, which moves a label now and then."""
-    return unpack(EmbeddingMap, read_asset("map_scene.json"))
+    return unpack(EmbeddingMap, read_asset("map_screen.json")[model]["map"])
 
 
-def _write(name: str, model: Any, result: Result) -> None:  # noqa: ANN401 - a loaded model
-    _store(name, {"model": model.info.name, "result": pack(result)})
+def _write(name: str, models: Iterable[Any], result: Callable[[Any], Result]) -> None:
+    _store(name, {model.info.name: pack(result(model)) for model in models})
 
 
 def _store(name: str, content: Any, indent: int | None = 1) -> None:  # noqa: ANN401 - JSON

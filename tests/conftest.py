@@ -15,6 +15,8 @@ from hypothesis import settings
 os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
 # Nothing is fetched: without a network, each question to the hub would wait. Set before anything imports its library.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Pages start with the same model on every machine.
+os.environ["CONDVIZ_DEFAULT"] = "fast"
 # What Python compiles is kept, else each of these processes would compile this package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

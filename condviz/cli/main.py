@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import shtab
 
 from condviz.cli.options import STDOUT, add_command, be_quiet, of_function, output_taken, settle, tell
 from condviz.errors import CondvizError, ConfigError, require
 from condviz.models.registry import load
+from condviz.ui import speed
 
 COMMANDS = "inventory score show store train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
@@ -134,6 +135,8 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
     serve.add_argument("--mcp", action="store_true", help="offer the endpoints as tools of an MCP server, too")
     serve.add_argument("--log-requests", action="store_true", help="log method, path, status and time; never texts")
+    text = "what each view starts with: the best model that answers in time here (auto), the best, or the fast one"
+    serve.add_argument("--default", choices=get_args(speed.Preference), help=text)
     text = "addresses or networks of proxies, with commas, whose X-Forwarded-For is believed (default: 127.0.0.1)"
     serve.add_argument("--forwarded-allow-ips", metavar="ADDRESSES", help=text)
     completion = add_command(commands, "completion", _complete)
@@ -163,6 +166,8 @@ def _serve(options: argparse.Namespace) -> None:
             raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be written: {error}.") from error
     if options.forwarded_allow_ips:
         os.environ["FORWARDED_ALLOW_IPS"] = options.forwarded_allow_ips
+    if options.default:
+        os.environ[speed.VARIABLE] = options.default
     if options.log_requests:
         os.environ["CONDVIZ_LOG"] = "1"
     require("gradio", "app")

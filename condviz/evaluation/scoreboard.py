@@ -240,9 +240,12 @@ def efforts() -> dict[str, dict[str, float]]:
         return {}
 
 
-def mean_accuracy(parts: Mapping[str, float | None]) -> float:
-    """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
-    return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))
+def overall() -> dict[str, Metric]:
+    """Return the mean pair accuracy (%) over `OVERALL` of each model that was measured on all of these parts."""
+    known = {
+        name: [one for part in OVERALL if (one := parts.get(part)) is not None] for name, parts in _measured().items()
+    }
+    return {name: mean_of(figures) for name, figures in known.items() if len(figures) == len(OVERALL)}
 
 
 def mean_of(figures: Sequence[Metric]) -> Metric:
@@ -269,9 +272,9 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
 
     A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
     """
-    return _best(
-        info for info in infos if info.trained and info.kind != "cross" and not info.graph and not info.missing
-    )
+    means = overall()
+    usable = [one.name for one in infos if one.trained and one.kind != "cross" and not (one.graph or one.missing)]
+    return max((name for name in usable if name in means), key=lambda name: means[name].value or 0.0, default="")
 
 
 def fast_encoder(infos: Iterable[ModelInfo]) -> str:
@@ -293,26 +296,16 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
         for name in names[:1]:
             texts.setdefault(name, []).append(text if len(names) == 1 else f"among the {text}")
 
-    if best := best_encoder(infos):
-        encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
-        parts = {name: [found.get(name, {}).get(part) for part in OVERALL] for name in encoders}
-        known = {name: [one for one in figures if one is not None] for name, figures in parts.items()}
-        means = {name: mean_of(figures) for name, figures in known.items() if len(figures) == len(OVERALL)}
-        crown(means or {best: Metric(0.0)}, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
+    encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
+    means = {name: one for name, one in overall().items() if name in encoders}
+    crown(means, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
     for part, text in (
         ("csts", "best by people’s ratings"), ("tables", "best on free conditions"), ("cebab", "best on reviews"),
     ):  # fmt: skip
         crown({info.name: found.get(info.name, {}).get(part) for info in infos}, text)
-    if fastest := _best(info for info in infos if info.kind == "tri"):
+    if fastest := best_encoder(info for info in infos if info.kind == "tri"):
         texts.setdefault(fastest, []).append("one pass for any number of conditions")
     return {name: ", ".join(found_for) for name, found_for in texts.items()}
-
-
-def _best(infos: Iterable[ModelInfo]) -> str:
-    """Return the name with the highest mean accuracy; "" where none is measured on all parts."""
-    found = pair_accuracies()
-    means = {info.name: mean_accuracy(found.get(info.name, {})) for info in infos}
-    return max((name for name, mean in means.items() if mean == mean), key=means.__getitem__, default="")
 
 
 # ---- link prediction -------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -42,6 +43,8 @@ from condviz.version import __version__
 
 _ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")
 """End of the names that peft gives to the parts of an adapter."""
+_shared: WeakValueDictionary[tuple[int, str], Backbone] = WeakValueDictionary()
+"""Trained encoders by the pretrained one, which they keep in memory, and the file that changes it."""
 
 
 def save(
@@ -136,11 +139,15 @@ def load(folder: str | Path, **options: Any) -> ConditionalScorer:  # noqa: ANN4
         )
     *before, tensors = map(load_file, weight_files(folder, manifest))
     _check_finite(tensors, f"{folder / WEIGHTS} is damaged", "Copy it again, or train the model again.")
+    changes = any(name.startswith(ENCODER) for name in tensors)
     tensors |= {name: one[name] for one in before for name in one if name.startswith(ENCODER) and name not in tensors}
     stored = _split(folder / WEIGHTS, tensors)
     if changed := _changed_weights(folder / WEIGHTS, stored, backbone, manifest["adapter_scale"]):
-        whole = manifest[SHA256] if manifest.get("identity") == "file" else ""
-        backbone = with_weights(backbone, changed, identity=whole)
+        whole = (manifest if changes else manifest["start"])[SHA256] if manifest.get("identity") == "file" else ""
+        key = id(backbone), whole
+        backbone = _shared.get(key) or with_weights(backbone, changed, identity=whole)
+        if whole:
+            _shared[key] = backbone
     try:
         model = method(backbone, config)
     except (ConfigError, RuntimeError, MemoryError) as error:  # the latter from sizes that no machine can hold

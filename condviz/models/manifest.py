@@ -28,8 +28,8 @@ CALIBRATION = "calibration"
 """Key among the metrics, where versions that know nothing of it read over it."""
 SHA256 = "weights_sha256"
 """Key with the hash of the weight file; checkpoints of earlier versions have none."""
-ENCODER = "backbone."
-"""Beginning of the names of tensors that replace one of the encoder."""
+ENCODER = ("backbone.", "adapter.")
+"""Beginnings of the names of tensors that change the encoder: they replace one of its own, or are added to it."""
 _CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -164,7 +164,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 def weight_files(folder: Path, manifest: Mapping[str, Any]) -> list[Path]:
     """Return the weight file of the checkpoint that this one begins with, if any, and its own.
 
-    Of the first only what it changes in the encoder counts ("backbone."), where the second says nothing else.
+    Of the first only what it changes in the encoder counts, where the second says nothing else.
 
     Raises:
         CheckpointError: If the first is missing.

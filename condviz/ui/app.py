@@ -66,12 +66,19 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         for tab in settings.tabs:
             build_page(site, tab)
             blocks.unload(forget_uploads)
+        site.show_first()
     blocks.api_open = False
     limits.tune_queue(blocks._queue)
     limits.keep_sessions_small(blocks)
     blocks.condviz_pool = pool
     if pool.forks:
         _preload(site).join()
+
+    def begin_anew() -> None:
+        site.show_first()
+        blocks.config = blocks.get_config_file()  # what is sent to those who open a page from now on
+
+    pool.when_measured = begin_anew
 
     async def preload_soon() -> None:
         # Importing transformers at once would hold the interpreter while the first page is being sent.

@@ -20,14 +20,16 @@ from condviz.spec import takes
 from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.export import read_first
+from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, PAIRS, Import, Reading
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
 from condviz.ui.requests import KEPT
+from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
+BUDGET = Budget(1.0)
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
@@ -53,33 +55,37 @@ class CompareTab:
 
     def __init__(self, page: Page) -> None:
         self.page, self.pool = page, page.pool
+        self.choices = partial(self.pool.choices, budget=BUDGET)
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]
         self.fails = [example for example in self.examples.values() if example.fails]
-        stored = read_first(Comparison, "compare", self.pool.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
-                self._form(stored or next(iter(self.examples.values()), None))
+                self._form(next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                view = self._picture(stored, first=True) if stored else render("compare/empty.html")
-                self.result = html(view, elem_id="cv-result", script="condviz.bars(element, watch);")
+                self.result = html("", elem_id="cv-result", script="condviz.bars(element, watch);")
                 chips = [(one.id, one.title) for one in self.works[: TRIED - 1]]
                 chips += [(one.id, f"{one.title} (it fails)") for one in self.fails[:1]]
                 self.tries = html(tries(chips), elem_id="cv-tries", script=_CLICKS)
-        self.shown = gr.State(stored)
+        self.shown = gr.State(None)
         self._sections()
         self._connect()
+        page.site.first.append(partial(show_first, self, Comparison, partial(self._picture, first=True)))
         page.site.warm_up.append(partial(is_foreign, ""))
 
+    @property
+    def default(self) -> str:
+        return self.pool.choose(BUDGET)
+
     # ---- layout ------------------------------------------------------------------------------------------------------
-    def _form(self, start: Comparison | Example | None) -> None:
+    def _form(self, start: Example | None) -> None:
         boxed = {"lines": 2, "max_lines": 4, "elem_classes": "cv-sentence-box"}
         self.sentence1, self.sentence2 = (
             text_box(getattr(start, f"sentence{n}", ""), f"Sentence {n}", f"cv-sentence{n}", **boxed) for n in (1, 2)
         )
         conditions = "\n".join(start.conditions) if start else ""
         self.conditions = text_box(conditions, "Conditions, one per line", "cv-conditions", lines=3, max_lines=8)
-        self.model, self.run, self.stop = model_row("cv", "Compare", self.pool.choices(), self.pool.default)
+        self.model, self.run, self.stop = model_row("cv", "Compare")
         # The script clicks it when typing pauses; "hidden" keeps it in the page.
         self.auto = gr.Button("Score after typing", elem_id="cv-auto", visible="hidden")
         self.notice = html("", elem_id="cv-notice")
@@ -129,7 +135,7 @@ class CompareTab:
         table = [self.table_told, self.rows, self.download]
         filled, keys = [*form, self.untrained, *table, *done], ("s1", "s2", "c", "table")
         self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=keys, **main)
-        self.page.on_models(self.model)
+        self.page.on_models(self.model, self.choices)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         asked = [self.file, self.own.reading, self.model]
         connect(self.score_table.click, self.table, asked, table, **told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from textwrap import indent
 from types import NoneType, UnionType
@@ -63,12 +63,21 @@ def python_call(
 
 # ---- results as JSON and back, by the types of their fields ----------------------------------------------------------
 def read_first(kind: type[Stored], page: str, model: str) -> Stored | None:
-    """Return what `benchmarks.first_screen` stored for a page; None where it is damaged, or of another model."""
+    """Return what `benchmarks.first_screen` stored for a page with a model; None where there is nothing that fits."""
     content = read_asset(f"{page}_screen.json")
     try:
-        return unpack(kind, content["result"]) if content["model"] == model else None
+        return unpack(kind, content[model])
     except (CondvizError, AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def show_first(view: Any, kind: type[Result], picture: Callable[[Any], str]) -> dict:  # noqa: ANN401 - of a page
+    """Return what the page of a view shows first: the result that is stored for the model that it starts with."""
+    page, model = view.page.tab.id, view.default
+    stored = read_first(kind, page, model)
+    shown = picture(stored) if stored else render(f"{page}/empty.html")
+    menu = {"choices": view.choices(), "value": model}
+    return {view.result: {"value": str(shown)}, view.shown: {"value": stored}, view.model: menu}
 
 
 def pack(value: Any) -> Any:  # noqa: ANN401 - a field of a result

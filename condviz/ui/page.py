@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import gradio as gr
+from gradio.blocks import Block
 from gradio.components import Component
 from gradio.components.textbox import InputHTMLAttributes
 from gradio.events import Dependency
@@ -48,6 +49,14 @@ class Site:
     """Called when any page is opened; must not raise."""
     warm_up: list[Callable[[], object]] = field(default_factory=list)
     """Work to do once all models are loaded, one after the other; must not raise."""
+    first: list[Callable[[], Mapping[Block, Mapping[str, Any]]]] = field(default_factory=list)
+    """What pages show first with the models that they start with: component -> attributes of it."""
+
+    def show_first(self) -> None:
+        """Lay that out; whoever has a page open keeps what is there."""
+        for parts in self.first:
+            for part, values in parts().items():
+                vars(part).update(values)
 
 
 @dataclass
@@ -124,15 +133,11 @@ def text_box(value: str | None, label: str, elem_id: str | None, **options: Any)
     return gr.Textbox(value, label=label, elem_id=elem_id, html_attributes=plain, **options)
 
 
-def model_row(
-    prefix: str, action: str, choices: list[tuple[str, str]], value: str, min_width: int = 90
-) -> tuple[gr.Dropdown, gr.Button, gr.Button]:
+def model_row(prefix: str, action: str, min_width: int = 90) -> tuple[gr.Dropdown, gr.Button, gr.Button]:
     """Lay out the menu of models with the buttons that run and stop; ids are prefix-model, prefix-run, prefix-stop."""
     with gr.Row(elem_classes="cv-actions"):
-        model = gr.Dropdown(
-            choices, value=value, show_label=False, label="Model", container=False, elem_id=f"{prefix}-model", scale=3,
-            min_width=150,
-        )  # fmt: skip
+        shown = {"show_label": False, "container": False, "elem_id": f"{prefix}-model", "scale": 3, "min_width": 150}
+        model = gr.Dropdown([], value=None, label="Model", **shown)
         run = gr.Button(action, variant="primary", elem_id=f"{prefix}-run", scale=1, min_width=min_width)
         return model, run, stop_button(elem_id=f"{prefix}-stop")
 

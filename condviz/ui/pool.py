@@ -34,6 +34,7 @@ from condviz.paths import MODEL_FOLDERS
 from condviz.training.jobs import Jobs
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
+from condviz.ui.speed import Budget, measure, preference
 
 LARGE_ROWS = 1_000
 EAGER_SECONDS = 0.0005
@@ -210,6 +211,8 @@ class ModelPool:
         # Held for moments: which models there are, and what is known of them.
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
+        self._took: dict[str, float] = {}
+        self.when_measured: Callable[[], object] = lambda: None
         # Work runs in forked processes, as on ZeroGPU: what is loaded before the page opens is there in all.
         self.forks = bool(os.environ.get("SPACE_ID") and find_spec("spaces"))
         self._call = self._call_here
@@ -248,26 +251,40 @@ class ModelPool:
 
     @cached_property
     def default(self) -> str:
-        """Name of the model that every page starts with, whose first screens are stored."""
+        """Name of the fast model, with which two cores answer in time: what is not left to `choose` begins with it."""
         infos = self.infos()
         usable = [info.name for info in infos if info.trained] or [info.name for info in infos]
         return fast_encoder(infos) or best_encoder(infos) or next(iter(usable), "")
 
-    def choices(self, suits: Callable[[ModelInfo], bool] = lambda info: True) -> list[tuple[str, str]]:
+    def choose(self, budget: Budget, suits: Callable[[ModelInfo], bool] = lambda info: True) -> str:
+        """Return the model that a view starts with: of those that suit it the best, if it answers in time here.
+
+        Else, and until this machine was measured, the best on the small encoder.
+        """
+        infos, work, told = [info for info in self.infos() if suits(info)], efforts(), preference()
+        best, fast = best_encoder(infos), fast_encoder(infos) or self.default
+        if told == "auto" and best in work and self._took and self.default in work:
+            times = work[best][budget.task] / work[self.default][budget.task]
+            told = "best" if self._took[budget.task] * times * budget.share <= budget.seconds else "fast"
+        return best if best and told == "best" else fast
+
+    def choices(
+        self, suits: Callable[[ModelInfo], bool] = lambda info: True, budget: Budget | None = None
+    ) -> list[tuple[str, str]]:
         """Return (title with what the model is good for, name) of the models that suit a view, for a menu.
 
-        The default comes first, called fast where another is better, which comes next and says how much slower it is,
-        as a pair of sentences was measured; untrained ones come last.
+        The one that a view with this budget starts with comes first, then the default, called fast where another is
+        better, then that one, which says how much slower it is with a pair of sentences; untrained ones come last.
         """
         infos = [info for info in self.infos() if not info.missing]
-        good, best = strengths(infos), best_encoder(infos)
+        good, best, work = strengths(infos), best_encoder(infos), efforts()
         if best not in ("", self.default):
             good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
-            work = efforts()
             if best in work and self.default in work:
                 times = round(work[best]["pair"] / work[self.default]["pair"])
                 good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
-        infos.sort(key=lambda one: (not one.trained, one.name != self.default, one.name != best))
+        lead = self.choose(budget, suits) if budget else self.default
+        infos.sort(key=lambda one: (not one.trained, one.name != lead, one.name != self.default, one.name != best))
         notes = {info.name: good.get(info.name) if info.trained else "not trained" for info in infos}
         titled = ((info, f" ({notes[info.name]})" if notes[info.name] else "") for info in infos if suits(info))
         return [(f"{info.title}{note}", info.name) for info, note in titled]
@@ -320,12 +337,15 @@ class ModelPool:
         return sorted(names, key=lambda name: self._asked.get(name, 0.0))
 
     def preload(self) -> threading.Thread:
-        """Load all models in one background thread, the default first."""
+        """Load all models in one background thread: the default, by which this machine is measured, then the best."""
 
         def load() -> None:
-            for name in sorted(self.names, key=lambda name: name != self.default):
+            best = best_encoder(self.infos())
+            for name in sorted(self.names, key=lambda name: (name != self.default, name != best)):
                 try:
-                    self.get(name)
+                    model = self.get(name)
+                    if name == self.default != best and not self.forks and preference() == "auto":
+                        self._measure(model)
                 except CondvizError as error:
                     logger.warning("Model %s is not available: %s", name, error)
 
@@ -334,6 +354,13 @@ class ModelPool:
                 self._thread = threading.Thread(target=load, name="condviz-preload", daemon=True)
                 self._thread.start()
             return self._thread
+
+    def _measure(self, model: Any) -> None:  # noqa: ANN401
+        try:
+            self._took = measure(model)
+            self.when_measured()
+        except Exception:
+            logger.exception("This machine could not be measured: pages start with the fast model")
 
     def _missing(self, name: str) -> str:
         try:

@@ -26,12 +26,13 @@ from condviz.spec import given_options, takes, write_options
 from condviz.types import ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.export import read_first
+from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
+from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, joined, lines, number, pair_link, place, write_link
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ OWN_STORE = "my.store"
 """What the exported script calls a store of uploaded texts."""
 FILTERS = ("contains", "where")
 """Options of `search` in the form."""
+BUDGET = Budget(3.0, "many", share=4.0)  # a new condition, under which every sentence that ships is encoded
 HITS, MOST_HITS = 5, 50
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
@@ -116,25 +118,27 @@ class SearchTab:
         self.page, self.pool = page, page.pool
         infos = [info for info in self.pool.infos() if _separable(info)]
         trained = [info for info in infos if info.trained]
-        self.default = next((name for _, name in self._choices()), self.pool.default)
         self.vectors = best_encoder(infos) or next((info.name for info in trained or infos), self.pool.default)
         self._uploads: Newest[str, _Texts] = Newest(KEPT_UPLOADS)
-        stored = read_first(Searches, "search", self.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                view = _picture(stored, asked=False) if stored else render("search/empty.html")
-                self.result = html(view, elem_id="cv-search-result")
+                self.result = html("", elem_id="cv-search-result")
                 script = "condviz.examples(element, (data) => trigger('example', data));"
                 chips = [(number, query) for number, (query, _) in enumerate(TRIES)]
                 self.tries = html(
                     tries(chips, carried="Your first sentence from Compare"), elem_id="cv-search-tries", script=script
                 )
-        self.shown = gr.State(stored)
+        self.shown = gr.State(None)
         self._sections()
         self._connect()
+        page.site.first.append(partial(show_first, self, Searches, partial(_picture, asked=False)))
         page.site.warm_up.append(self._prepare)
+
+    @property
+    def default(self) -> str:
+        return self.pool.choose(BUDGET, lambda info: info.conditional)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -144,7 +148,7 @@ class SearchTab:
         label = f"Conditions, one per line, up to {MAX_CONDITIONS}"
         self.conditions = text_box("\n".join(conditions), label, "cv-search-conditions", lines=2, max_lines=4)
         self.corpus = gr.Dropdown([(SHIPPED, SCENES)], value=SCENES, label="Search in", elem_id="cv-search-corpus")
-        self.model, self.run, self.stop = model_row("cv-search", "Search", self._choices(), self.default)
+        self.model, self.run, self.stop = model_row("cv-search", "Search")
         self.notice = html("", elem_id="cv-search-notice")
 
     def _sections(self) -> None:
@@ -201,7 +205,7 @@ class SearchTab:
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
-        self.page.on_models(self.model, self._choices)
+        self.page.on_models(self.model, self.choices)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
         chosen = [self.file, self.own.reading]
@@ -240,7 +244,7 @@ class SearchTab:
 
     def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
         named, corpus = first(values, "m"), first(values, "in") or SCENES
-        model = named if named in {name for _, name in self._choices()} else self.default
+        model = named if named in {name for _, name in self.choices()} else self.default
         conditions = joined(values.get("c", [])[:MAX_CONDITIONS])
         k = number(values, "k", HITS, low=1, high=MOST_HITS)
         query = first(values, "q") or first(values, "s1")  # of a pair from Compare
@@ -351,8 +355,8 @@ class SearchTab:
                 self.pool.run(_search_all, names, SCENES, query, conditions, {"words": True}, patient=True).result()
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
-    def _choices(self) -> list[tuple[str, str]]:
-        return self.pool.choices(lambda info: info.conditional)
+    def choices(self) -> list[tuple[str, str]]:
+        return self.pool.choices(lambda info: info.conditional, BUDGET)
 
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""

@@ -14,18 +14,19 @@ from condviz.analysis.words import check_texts, delete_words, read_words, to_rec
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError
-from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
 from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
-from condviz.ui.export import read_first
+from condviz.ui.export import show_first
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
+from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, joined, lines, number, pair_link
 
+BUDGET = Budget(1.0)
 MAX_MODELS = 8
 """Lines below one another that can be compared by eye."""
 MAX_TOKENS = 6_000
@@ -44,23 +45,22 @@ class WordsTab:
         self.page, self.pool = page, page.pool
         gallery = {example.id: example for example in load_examples()}
         self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}
-        stored = read_first(WordReading, "words", self.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 script = "condviz.running(element, watch);"
-                view = self._picture(stored, first=True) if stored else render("words/empty.html")
-                self.result = html(view, elem_id="cv-words-result", script=script)
+                self.result = html("", elem_id="cv-words-result", script=script)
                 fails = {name: " (where it fails)" for name in FAILING}
                 chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
                 script = "condviz.examples(element, (data) => trigger('example', data));"
                 self.tries = html(
                     tries(chips, carried="Your texts from Compare"), elem_id="cv-words-tries", script=script
                 )
-        self.shown = gr.State(stored)
+        self.shown = gr.State(None)
         self._sections()
         self._connect()
+        page.site.first.append(partial(show_first, self, WordReading, partial(self._picture, first=True)))
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Example | None) -> None:
@@ -68,7 +68,7 @@ class WordsTab:
         self.sentence = text_box(start.sentence1 if start else "", "Sentence", "cv-words-sentence", **boxed)
         under = "\n".join(start.conditions) if start else ""
         self.conditions = text_box(under, "Conditions, one per line", "cv-words-conditions", lines=3, max_lines=8)
-        self.model, self.run, self.stop = model_row("cv-words", "Show", self._choices(), self.default, min_width=70)
+        self.model, self.run, self.stop = model_row("cv-words", "Show", min_width=70)
         self.notice = html("", elem_id="cv-words-main-notice")
         boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
         self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", render=False, **boxed)
@@ -136,7 +136,7 @@ class WordsTab:
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, *done, *controls]
         self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)
-        self.page.on_models(self.model, self._choices)
+        self.page.on_models(self.model, self.choices)
         publish(self.api_router, "router")
 
     def ask(
@@ -342,18 +342,17 @@ class WordsTab:
     # ---- models ------------------------------------------------------------------------------------------------------
     @property
     def default(self) -> str:
-        """The trained router with the best stored scores; without one, the default of the page."""
-        return best_encoder(info for info in self.pool.infos() if info.has_router) or self.pool.default
+        """The trained router that the page starts with; without one, the default of all pages."""
+        return self.pool.choose(BUDGET, lambda info: info.has_router)
 
-    def _choices(self) -> list[tuple[str, str]]:
-        routed = self.pool.choices(lambda info: info.has_router)
-        routed.sort(key=lambda choice: choice[1] != self.default)
+    def choices(self) -> list[tuple[str, str]]:
+        routed = self.pool.choices(lambda info: info.has_router, BUDGET)
         return [*routed, *self.pool.choices(lambda info: not info.has_router)]
 
     def _readers(self) -> list[tuple[str, str]]:
         """Return the choices of the main menu and, behind each CSR model, its variants."""
         found = []
-        for title, name in self._choices():
+        for title, name in self.choices():
             found.append((title, name))
             info = self.pool.info(name)
             if info.trained and CATALOG[info.method].has_variants:

@@ -132,6 +132,22 @@ def test_a_checkpoint_that_begins_with_another_is_the_same_as_a_whole_one(going_
     assert set(load_file(moved / WEIGHTS)) == set(load_file(whole / WEIGHTS))
 
 
+def test_a_checkpoint_that_leaves_the_encoder_of_another_as_it_is_shares_it(saved: Path) -> None:
+    name = "encoder.layer.0.attention.self.query"
+    adapters = {f"adapter.{name}.lora_A": torch.ones(2, 32), f"adapter.{name}.lora_B": torch.ones(32, 2)}
+    shutil.copytree(saved, second := saved.with_name("second"))
+    rewrite(saved, lambda tensors: tensors.update(adapters))
+    edit_json(saved / MANIFEST, adapter_scale=0.5, identity="file", weights_sha256=hash_file(saved / WEIGHTS))
+    rewrite(second, lambda tensors: tensors.update({"head.condition.1.bias": torch.ones(32)}))
+    told = {"model": saved.name, "weights_sha256": hash_file(saved / WEIGHTS)}
+    own = {"adapter_scale": 0.5, "identity": "file", "weights_sha256": hash_file(second / WEIGHTS)}
+    edit_json(second / MANIFEST, start=told, **own)
+    one, other = load(saved), load(second)
+    assert one.backbone is other.backbone
+    assert one.backbone.fingerprint != encoder(saved.parent.parent / "encoder").fingerprint
+    assert one.weights_hash != other.weights_hash
+
+
 def test_a_checkpoint_that_begins_with_another_needs_it_unchanged(going_on: Path) -> None:
     first = going_on.with_name("mine")
     rewrite(first, lambda tensors: tensors.update({"backbone.pooler.dense.bias": torch.ones(32)}))

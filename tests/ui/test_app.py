@@ -6,14 +6,20 @@ import asyncio
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
+from gradio.state_holder import SessionState
 
+from condviz.models import registry
+from condviz.types import Comparison
 from condviz.ui import app
 from condviz.ui.pool import ModelPool
+from condviz.ui.speed import VARIABLE
 from condviz.ui.state import path_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +36,38 @@ def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch)
         own.submit(asyncio.run, page.run_extra_startup_events()).result()
     assert given_back.wait(10)
     assert options == [(app.M_ARENA_MAX, app.HEAPS)]
+
+
+def first_shown(page: gr.Blocks) -> tuple[str, str, str]:
+    """The model that Compare starts with, that of the result in its state, and what a new visitor is sent of it."""
+    tab = next(one for one in page.default_config.blocks.values() if one.elem_id == "cv-model")
+    sent = {one["id"]: one["props"] for one in page.config["components"]}
+    result = next(one["value"] for one in sent.values() if one.get("elem_id") == "cv-result")
+    states = [one.value for one in page.default_config.blocks.values() if isinstance(one, gr.State)]
+    shown = next(one for one in states if isinstance(one, Comparison))
+    assert sent[tab._id]["choices"][0][1] == sent[tab._id]["value"]
+    return sent[tab._id]["value"], shown.models[0].name, result
+
+
+def test_whoever_comes_after_the_machine_was_measured_gets_the_best_model_and_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    pool = ModelPool(("bi-encoder-csts", "bi-encoder-mpnet"))
+    pool._infos = {name: replace(registry.describe(name), missing="") for name in pool.names}
+    page = app.build_app(app.Settings(pool=lambda: pool, tabs=app.TABS[:1], preload=False))
+    before = first_shown(page)
+    assert before[:2] == ("bi-encoder-csts", "bi-encoder-csts")
+    state = next(one for one in page.default_config.blocks.values() if isinstance(one, gr.State) and one.value)
+    session = SessionState(page)
+    opened = session[state._id]
+    pool._took = {"pair": 0.01, "many": 0.01}
+    pool.when_measured()
+    after = first_shown(page)
+    assert after[:2] == ("bi-encoder-mpnet", "bi-encoder-mpnet")
+    assert after[2] != before[2]
+    assert session[state._id] is opened  # whoever had the page open keeps what is there
+    assert SessionState(page)[state._id].models[0].name == "bi-encoder-mpnet"
 
 
 @pytest.fixture(scope="module")

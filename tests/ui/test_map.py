@@ -225,7 +225,7 @@ def test_many_values_are_listed_for_searching() -> None:
 
 
 def test_the_stored_map_is_that_of_the_default_model() -> None:
-    stored = stored_map()
+    stored = stored_map(ModelPool().default)
     assert stored.model["name"] == ModelPool().default
     assert stored.after.agreement > stored.before.agreement
     assert stored.points == scene_points()

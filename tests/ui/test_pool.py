@@ -9,14 +9,17 @@ import queue
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE, pretrained
-from condviz.errors import CheckpointError, CondvizError, UnknownModelError
+from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError
+from condviz.evaluation.scoreboard import efforts
 from condviz.models import registry
 from condviz.models.registry import describe
 from condviz.paths import CHECKPOINTS
@@ -35,6 +38,7 @@ from condviz.ui.pool import (
     load_served,
     places_before,
 )
+from condviz.ui.speed import VARIABLE, Budget
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:
@@ -278,12 +282,74 @@ def test_a_better_model_on_a_larger_encoder_stands_behind_the_fast_one(monkeypat
     assert "slower" not in best  # as much work
 
 
+def base_pool(load: Callable[[str], object] = str) -> ModelPool:
+    """A pool with a fast model and the best, both of which are here."""
+    pool = ModelPool(["bi-encoder-csts", "bi-encoder-mpnet"], load)
+    pool._infos = {name: replace(describe(name), missing="") for name in pool.names}
+    return pool
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds", "lead"),
+    [
+        ("", None, "bi-encoder-csts"), ("", 0.01, "bi-encoder-mpnet"), ("auto", 10.0, "bi-encoder-csts"),
+        ("fast", 0.01, "bi-encoder-csts"), ("best", None, "bi-encoder-mpnet"), ("best", 10.0, "bi-encoder-mpnet"),
+    ],
+)  # fmt: skip
+def test_a_view_starts_with_the_best_that_answers_in_time(
+    monkeypatch: pytest.MonkeyPatch, told: str, seconds: float | None, lead: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, told)
+    pool = base_pool()
+    pool._took = {"pair": seconds, "many": 10.0} if seconds else {}
+    assert pool.choose(Budget(1.0)) == lead
+    assert pool.choices(budget=Budget(1.0))[0][1] == lead
+    assert pool.choices()[0][1] == pool.default == "bi-encoder-csts"  # what has no budget
+
+
+def test_a_budget_counts_how_much_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    pool, ratios = base_pool(), efforts()
+    slower = ratios["bi-encoder-mpnet"]["many"] / ratios["bi-encoder-csts"]["many"]
+    pool._took = {"pair": 10.0, "many": 0.1}
+    for share, lead in ((0.99, "bi-encoder-mpnet"), (1.01, "bi-encoder-csts")):
+        assert pool.choose(Budget(0.1 * slower, "many", share)) == lead
+
+
+def test_loading_measures_the_default_once_and_then_tells_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+
+    class Model:
+        """Stands in for what is loaded, and counts what it is asked."""
+
+        asked: ClassVar[Counter[tuple[str, ...]]] = Counter()
+
+        def __init__(self, name: str) -> None:
+            self.info = replace(describe(name), missing="")
+
+        def encode(self, texts: list[str], conditions: list[str]) -> None:
+            self.asked.update(zip(texts, conditions, strict=True))
+
+        def score(self, first: list[str], second: list[str], conditions: list[str]) -> None:
+            self.asked.update(zip(first, second, conditions, strict=True))
+
+    loaded, told = [], []
+    pool = base_pool(lambda name: loaded.append(name) or Model(name))
+    pool.when_measured = lambda: told.append((tuple(loaded), pool.choose(Budget(60.0))))
+    pool.preload().join(30)
+    assert told == [(("bi-encoder-csts",), "bi-encoder-mpnet")]
+    assert loaded == ["bi-encoder-csts", "bi-encoder-mpnet"]
+    assert set(Model.asked.values()) == {1}  # a text that comes twice is in a cache
+
+
+def test_a_preference_that_is_none_is_an_error_that_names_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "quickest")
+    with pytest.raises(ConfigError, match=r"quickest.*auto, best, fast"):
+        base_pool().choose(Budget(1.0))
+
+
 def test_the_menu_tells_how_much_slower_a_better_model_is() -> None:
-    pool, encoders = ModelPool(["bi-encoder-csts", "bi-encoder-mpnet"]), {}
-    for name in pool.names:
-        encoders[name] = replace(describe(name), missing="")
-    pool._infos = encoders
-    (_, first), (best, second) = pool.choices()
+    (_, first), (best, second) = base_pool().choices()
     assert (first, second) == ("bi-encoder-csts", "bi-encoder-mpnet")
     assert "times slower" in best
 

@@ -47,8 +47,8 @@ def read(tab: WordsTab, sentence: str = ONE, second: str = "", model: str = "csr
 
 def test_it_opens_on_the_best_trained_router_and_lists_routers_first(tab: WordsTab) -> None:
     assert tab.default == "csr-bi"
-    assert {name for _, name in tab._choices()[:2]} == {"csr", "csr-bi"}
-    assert tab._choices()[0][1] == tab.default
+    assert {name for _, name in tab.choices()[:2]} == {"csr", "csr-bi"}
+    assert tab.choices()[0][1] == tab.default
     assert "csr@hidden" in {name for _, name in tab._readers()}
 
 

@@ -13,26 +13,28 @@ import gradio as gr
 
 from condviz.analysis.groups import told_share
 from condviz.analysis.layout import warm_up
-from condviz.analysis.maps import EmbeddingMap, build_map
+from condviz.analysis.maps import build_map
 from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import takes
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
-from condviz.ui.export import unpack
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
 from condviz.ui.map.view import ASPECTS, CONDITIONS, DRAWN, MAPS, SOURCES, Form, Shown
-from condviz.ui.markup import html, notice, read_asset, render
+from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.requests import KEPT
+from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
 TOLD_CONDITIONS = 20
 """Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
+BUDGET = Budget(10.0, "many", share=0.8)  # 60 sentences, each alone and under its condition
+_SHARED: dict[str, Any] = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
 _CLICKS = "condviz.map(element, (data) => trigger('act', data));"
 
 
@@ -41,38 +43,51 @@ class MapTab:
 
     def __init__(self, page: Page) -> None:
         self.page, self.pool = page, page.pool
-        self.stored, screen = _stored(page)
         self.notice = html("", elem_id="cv-map-notice", render=False)
         with gr.Column(elem_classes="cv-inputs cv-map-form"):
             self._form()
         self.notice.render()
-        self.head = html(screen.get("head") or render("map/empty.html"), elem_id="cv-map-head")
+        self.head = html("", elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
-            shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
-            figures, stills = (screen.get(key, {}) for key in ("figures", "stills"))
-            self.panels = {
-                side: _panel(side, title, 240, figure=figures.get(side), still=stills.get(side, ""), **shared)
-                for side, title in SIDES.items()
-            }
+            self.panels = {side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()}
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
-                self.reading = html(screen.get("reading", ""), elem_id="cv-map-reading", script=_CLICKS)
+                self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
-            colours = [(title, name) for title, name in screen.get("colours", ())]
-            first_colour = self.stored.colour if self.stored else None
             small = {"label": "Colour by", "elem_id": "cv-map-colour", "scale": 0, "min_width": 150}
-            self.colour = gr.Dropdown(colours, value=first_colour, **small)
+            self.colour = gr.Dropdown([], value=None, **small)
             one = {"placeholder": "a word, e.g. dog", "min_width": 150, "scale": 0, "max_lines": 1}
             self.search = text_box(None, "Search", "cv-map-search", **one)
-            self.legend = html(screen.get("legend", ""), elem_id="cv-map-legend", script=_CLICKS)
-        start = Form(self.pool.default)
-        self.shown = gr.State(Shown(ref(self.stored), start, self.stored.colour) if self.stored else None)
+            self.legend = html("", elem_id="cv-map-legend", script=_CLICKS)
+        self.shown = gr.State(None)
         self._sections()
         self._connect()
+        page.site.first.append(self._first)
         page.site.warm_up.append(_compile)
+
+    @property
+    def default(self) -> str:
+        return self.pool.choose(BUDGET, view.has_maps)
+
+    def _first(self) -> dict:
+        result, screen = view.example(self.default)
+        panels = {}
+        for side, label in SIDES.items() if result else ():
+            drawn = {"figure": screen["figures"][side], "still": screen["stills"][side], **_SHARED}
+            new = plotly_panel(**drawn, elem_id=f"cv-map-{side}", label=label, render=False)
+            panels[self.panels[side]] = {"html_template": new.html_template, "props": new.props}
+        colours = [(title, name) for title, name in screen.get("colours", ())]
+        return panels | {
+            self.model: {"choices": self.choices(), "value": self.default},
+            self.head: {"value": screen.get("head") or str(render("map/empty.html"))},
+            self.reading: {"value": screen.get("reading", "")},
+            self.colour: {"choices": colours, "value": result.colour if result else None},
+            self.legend: {"value": screen.get("legend", "")},
+            self.shown: {"value": Shown(ref(result), Form(self.default), result.colour) if result else None},
+        }
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
-        start = Form(self.pool.default)
+        start = Form("")
         boxed = {"lines": 3, "max_lines": 3}
         with gr.Row(elem_classes="cv-map-row"):
             choices = [(title, name) for name, title in SOURCES.items()]
@@ -83,7 +98,7 @@ class MapTab:
             label = "Conditions, 20 unseen sentences each"
             self.aspects = gr.Dropdown(choices, value=list(start.aspects), label=label, **wide)
             wide = {"elem_id": "cv-map-model", "scale": 2, "min_width": 180}
-            self.model = gr.Dropdown(self._choices(), value=start.model, label="Model", **wide)
+            self.model = gr.Dropdown([], value=None, label="Model", **wide)
             with gr.Row(elem_classes="cv-map-run"):
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
                 self.stop = stop_button(elem_id="cv-map-stop")
@@ -126,7 +141,7 @@ class MapTab:
         # A stopped run must not leave its progress on the picture.
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
-        self.page.on_models(self.model, self._choices)
+        self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, form, boxes, **light)
         connect(self.table.change, self.conditions_of_table, form, [self.box_typed, self.conditions], **light)
@@ -143,7 +158,7 @@ class MapTab:
     def open_link(self, values: Values, shown: Shown | None) -> Iterator[dict]:
         """Restore form, map and what is picked on it from a link."""
         named = first(values, "m")
-        known = named if named in dict(self._choices()).values() else self.pool.default
+        known = named if named in dict(self.choices()).values() else self.default
         kept = KEPT.find(first(values, "own"), Shown)
         form = kept.form if kept else Form.from_link(values, known)
         changes = form.updates(vars(self)) | self.drawn.updates(form.drawn)
@@ -196,8 +211,9 @@ class MapTab:
         yield from self._draw(Form.of(*values), shown)
 
     def _draw(self, form: Form, shown: Shown | None) -> Iterator[dict]:
-        if self.stored is not None and form.link() == Form(self.pool.default).link():
-            yield self._show(Shown(ref(self.stored), form, self.stored.colour), asked=True)
+        stored, _ = view.example(form.model)
+        if stored is not None and form.link() == Form(form.model).link():
+            yield self._show(Shown(ref(stored), form, stored.colour), asked=True)
             return
         try:
             points = form.points()
@@ -336,9 +352,8 @@ class MapTab:
         panels = dict.fromkeys(self.panels.values(), panel_update(message=text, tone="busy", share=share))
         return {**panels, self.notice: "", self.stop: gr.update(visible=True)}
 
-    def _choices(self) -> list[tuple[str, str]]:
-        # Without a condition, or without vectors, there is nothing to lay out before and after.
-        return self.pool.choices(lambda info: info.kind != "cross" and info.conditional and not info.graph)
+    def choices(self) -> list[tuple[str, str]]:
+        return self.pool.choices(view.has_maps, BUDGET)
 
     def _show(self, shown: Shown, *, asked: bool = False) -> dict:
         """Show another map; a link may have asked for it."""
@@ -390,14 +405,6 @@ def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]
 def _compile() -> None:
     with suppress(CondvizError):  # without umap-learn, a map says what is missing
         warm_up()
-
-
-def _stored(page: Page) -> tuple[EmbeddingMap | None, dict[str, Any]]:
-    """Return the map that is shown before any model has loaded, and its pictures; nothing for another default model."""
-    content, screen = read_asset("map_scene.json"), read_asset("map_screen.json")
-    if not isinstance(content, dict) or content.get("model", {}).get("name") != page.pool.default or screen is None:
-        return None, {}
-    return unpack(EmbeddingMap, content), screen
 
 
 _needed = partial(needed, message="There is no map yet. Press Draw map first.")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -15,17 +16,18 @@ from cachetools import LRUCache
 
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.errors import DataError, check_count
+from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import check_options, given_options, read_options, write_options
 from condviz.ui import limits
-from condviz.ui.export import python_call
+from condviz.ui.export import python_call, unpack
 from condviz.ui.imports import POINTS, Reading
-from condviz.ui.markup import render
+from condviz.ui.markup import read_asset, render
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, place, write_link, write_rows
 
 if TYPE_CHECKING:
     from condviz.plots.maps import Colouring
+    from condviz.types import ModelInfo
 
 MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
@@ -252,6 +254,20 @@ def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
 
     flags = {"picked": picked, "typing": picked and bool(shown.search), "asked": asked}
     return render("map/head.html", headline=headline(shown.result), result=shown.result, shown=shown, **flags)
+
+
+def has_maps(info: ModelInfo) -> bool:
+    """Whether a model has maps: without a condition, or vectors, there is nothing to lay out before and after."""
+    return info.kind != "cross" and info.conditional and not info.graph
+
+
+@cache
+def example(model: str) -> tuple[EmbeddingMap | None, dict[str, Any]]:
+    """Return the map of the example by a model and its pictures, if stored; it is kept: states only refer to it."""
+    with suppress(CondvizError, AttributeError, KeyError, TypeError, ValueError):
+        screen = read_asset("map_screen.json")[model]
+        return unpack(EmbeddingMap, screen["map"]), screen
+    return None, {}
 
 
 def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
