@@ -148,7 +148,8 @@ class _Run:
                 told = part is not self._notice or update != ""  # an empty notice waits for nobody
                 if told and not (isinstance(update, dict) and update == gr.skip()):
                     changed[part._id] = self._number
-        return kept
+        # An empty answer would be an error to gradio: the run counted as failed, and the page said "Stopped".
+        return kept or {self._notice: gr.skip()}
 
 
 def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered: bool = True) -> Callable:

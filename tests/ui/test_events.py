@@ -72,6 +72,10 @@ def test_a_run_leaves_what_a_later_one_has_changed(monkeypatch: pytest.MonkeyPat
     late, newer = guard("three", fails=True), guard("four")
     next(late), list(newer)
     assert "wrong" in next(late)[notice], "an error is told in any case"
+    guard = events._guard(lambda text: iter([{result: text}, {result: text}]), notice, {})
+    early = guard("five")
+    next(early), list(events._guard(compare, notice, {})("six", fails=True))
+    assert next(early) == {notice: gr.skip()}, "gradio takes an empty answer for an error"
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:
