@@ -1,6 +1,7 @@
 """Children of a process that has imported torch and never computed.
 
-A fork of one that has may crash in its threads, and a new interpreter imports for seconds.
+A fork of one that has may crash in its threads, and a new interpreter imports for seconds: what children import on
+their way is there before they are forked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["condviz.training.trainer", "tests.training.toy"])
+CHILDREN.set_forkserver_preload([
+    "condviz.training.trainer", "condviz.training.links", "transformers.models.bert.modeling_bert",
+    "condviz.store.build", "tests.training.toy",
+])  # fmt: skip
 
 
 def in_child(function: Callable[..., Any], *args: object) -> int:

@@ -63,8 +63,12 @@ def test_the_first_command_gives_the_same(capsys: pytest.CaptureFixture[str]) ->
         assert score == pytest.approx(stated_scores()[condition], abs=CLOSE)
 
 
-def test_the_examples_of_the_api_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_examples_of_the_api_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand, over fewer rows."""
+    monkeypatch.chdir(tmp_path)
+    shown = Path("assets/reference_pairs.csv")
+    shown.parent.mkdir()
+    shown.write_text("\n".join((ROOT / shown).read_text(encoding="utf-8").splitlines()[:60]), encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     for block in blocks:

@@ -114,15 +114,6 @@ def test_weights_are_found_in_the_folder_of_the_user_and_where_the_variable_says
         assert (found["trained"], found["missing"]) == (True, "")
 
 
-def test_a_table_is_evaluated(home: Path) -> None:
-    table = home / "table.csv"
-    rows = [f"{PAIR[0]},{PAIR[1]},{condition},{label}" for condition, label in (("the sport", 1), ("the time", 5))]
-    table.write_text("\n".join(["sentence1,sentence2,condition,label", *rows]))
-    done = run(home, "evaluate", "--data", str(table), "--model", "minilm", "--resamples", "0")
-    assert done.returncode == 0, done.stderr
-    assert "minilm" in done.stdout
-
-
 def test_notebooks_run_with_the_model_of_the_wheel_and_their_pictures_stand_alone(home: Path) -> None:
     command = [home / "env" / "bin" / "python", "-P", ROOT / "tests" / "notebook.py", *NOTEBOOKS]
     done = subprocess.run(command, cwd=home, env=surroundings(home), capture_output=True, text=True, check=False)
