@@ -332,7 +332,7 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
         relations = ", ".join(relation.text for relation in graph.relations[:12])
         example = graph.entities[graph.search("", limit=1)[0]].name
         raise DataError(
-            f"{text.strip()[:80]!r} is a question that cannot be answered from {graph.name}. Name a thing, for "
+            f"{text.strip()[:80]!r} is a question that cannot be answered from this graph. Name a thing, for "
             f"instance {example!r}, or ask with one of its relations: {relations}."
         )
     thing, number = max(found, key=lambda one: _is_named(graph, one[0]))  # the first, if none or all are known

@@ -58,7 +58,7 @@ _NAMES = {
     "sentence1": [r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
     "sentence2": [r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
     "condition": [r"cond|aspect|criter|respect|question|^c$"],
-    "label": [r"label|rating|score|similar|gold|^y$"],
+    "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|^note$|^y$"],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
 _POINT_NAMES = {"text": [f"^{name}$" for name in TEXT_NAMES], "condition": ["^conditions$", "^aspect$"],

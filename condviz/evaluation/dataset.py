@@ -217,7 +217,7 @@ def make_dataset(
         stored=stored,
         notes=(*notes, *_remarks(pairs, items)),
         digest=content.hexdigest(),
-        ratings=ratings,
+        ratings=ratings if any(pair.label is not None for pair in pairs) else "not rated",
     ).with_training(training_conditions)
 
 
@@ -342,7 +342,7 @@ def _remarks(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
         notes.append(f"{repeats:,} {verb} an earlier one and count like others{end}.")
     rated = sum(pair.label is not None for pair in pairs)
     if not rated:
-        notes.append("No row has a label: scores only, there is nothing to compare them with.")
+        notes.append("No row has a rating: scores only, there is nothing to compare them with.")
     elif rated < len(pairs):
         notes.append(f"{len(pairs) - rated:,} of {len(pairs):,} rows have no label; they are scored only.")
     if alone := len(pairs) - len(np.unique(items)):

@@ -339,7 +339,7 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
 
 
 def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
-    """Divide into rows to train on and validation rows; a sentence pair is never in both.
+    """Divide into rows to train on and validation rows; a sentence pair is never in both, in whichever order.
 
     A share of the sentence pairs, in (0, 0.5], is held back; the same table is always divided alike. ConfigError for
     another share, DataError if one part would have a single rating.
@@ -347,12 +347,12 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
     if not isinstance(share, int | float) or not 0 < share <= 0.5:
         raise ConfigError(f"The validation share is {share!r}, allowed is above 0 and at most 0.5.")
 
-    def place(pair: tuple[str, str]) -> str:
-        return hashlib.sha256("\0".join(pair).encode("utf-8", "replace")).hexdigest()
+    def place(row: Pair) -> str:
+        return hashlib.sha256("\0".join(sorted((row.sentence1, row.sentence2))).encode("utf-8", "replace")).hexdigest()
 
-    pairs = sorted({(row.sentence1, row.sentence2) for row in table.rows}, key=place)
-    held = set(pairs[: max(2, round(share * len(pairs)))])
-    parts = [[row for row in table.rows if ((row.sentence1, row.sentence2) in held) == kept] for kept in (False, True)]
+    places = sorted(set(map(place, table.rows)))
+    held = set(places[: max(2, round(share * len(places)))])
+    parts = [[row for row in table.rows if (place(row) in held) == kept] for kept in (False, True)]
     if any(len({row.label for row in part}) < 2 for part in parts):
         raise DataError(
             f"{table.name} has too few different sentence pairs to hold some of them back. Raise the validation share, "

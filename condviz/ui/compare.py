@@ -113,7 +113,7 @@ class CompareTab:
                 self.score_table = gr.Button("Score the table", min_width=120, scale=0)
                 self.table_stop = stop_button(scale=0)
             self.table_notice = html("", elem_id="cv-table-notice")
-            self.own = Import(self.file, PAIRS, "cv-compare", self.table_notice)
+            self.own = Import(self.file, PAIRS, "cv-compare")
             self.table_told = html("", elem_id="cv-table-told")
             table = {"interactive": False, "wrap": True, "max_height": 420}
             self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)

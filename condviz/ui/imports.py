@@ -191,18 +191,15 @@ def _use(kind: Kind, asked: Reading, table: Table) -> Table:
 class Import:
     """The assistant below an upload: what was read and why, fields for all decisions, rows left out for download.
 
-    Views read `reading`, a state with a `Reading`, or None while there is no file. With an `action`, a button, `told`
-    is laid out beside it.
+    Views read `reading`, a state with a `Reading`, or None while there is no file. What is wrong with a table is `told`
+    here, beside the file, and above the `action`, if that is a button.
     """
 
-    def __init__(
-        self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, told: gr.HTML, action: str = ""
-    ) -> None:
-        self.kind, self.told, self.upload, self.folds = kind, told, upload, bool(action)
+    def __init__(self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "") -> None:
+        self.kind, self.upload, self.folds = kind, upload, bool(action)
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
-            if action:
-                told.render()
+            self.told = html("", elem_id=f"{prefix}-import-told")
             self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
             self.view = html("", elem_id=f"{prefix}-import-view")
             with gr.Row(elem_classes="cv-import-row"):
@@ -225,7 +222,7 @@ class Import:
     def _connect(self) -> None:
         pickers = list(self.pickers.values())
         fields = [self.header, self.separator, self.encoding, self.condition, self.low, self.high, self.words]
-        always = [self.upload, self.box, self.view, self.ratings, self.left_out, self.reading]
+        always = [self.upload, self.box, self.view, self.use, self.ratings, self.left_out, self.reading]
         self.shown = shown = [*always, *fields, *pickers]
         events = [self.upload.upload, *([self.upload.clear] if hasattr(self.upload, "clear") else [])]
         light: dict[str, Any] = {"notice": self.told, "trigger_mode": "always_last"}
@@ -281,21 +278,21 @@ class Import:
         except DataError as error:
             none = {picker: gr.update(choices=[], value=None) for picker in self.pickers.values()}
             hidden = dict.fromkeys((self.left_out, self.ratings), gr.update(visible=False))
-            told = {self.view: "", self.reading: asked, self.told: notice("", str(error))}
-            return {**form, **none, **hidden, **told}
+            told = {self.view: "", self.reading: replace(asked, problem=str(error)), self.told: notice("", str(error))}
+            return {**form, **none, **hidden, **told, self.use: gr.update(interactive=False)}
         asked, report = seen.reading, seen.table.report
         shown = {"notes": seen.used.notes, "rows": seen.table.rows[:SHOWN_ROWS]}
         shown |= {"separator": SEPARATORS.get(report.separator, ""), "most": SHOWN_COLUMNS}
         low, high = asked.scale or LABEL_RANGE
+        rated = bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
         return {
             **form,
             self.box: gr.update(visible=True, open=not (asked.sure and self.folds)),
             self.view: render("imports.html", seen=seen, roles=self.kind.roles, **shown),
             self.told: notice("", asked.problem) if asked.problem else "",
+            self.use: gr.update(interactive=not asked.problem),
             self.reading: asked,
-            self.ratings: gr.update(
-                visible=bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
-            ),
+            self.ratings: gr.update(visible=rated),
             self.low: low,
             self.high: high,
             self.words: seen.words,

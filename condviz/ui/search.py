@@ -192,7 +192,7 @@ class SearchTab:
             self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
             self.own_stop = stop_button(scale=0)
         self.own_notice = html("", elem_id="cv-search-own-notice")
-        self.own = Import(self.file, TEXTS, "cv-search", self.own_notice)
+        self.own = Import(self.file, TEXTS, "cv-search")
         self.sample = html("", elem_id="cv-search-sample")
 
     # ---- events ------------------------------------------------------------------------------------------------------

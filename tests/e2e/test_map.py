@@ -142,7 +142,7 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     page.get_by_text("My table").click()
     upload = page.locator("#cv-map-upload input[type=file]")
     upload.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": b""})
-    expect(page.locator("#cv-map-notice")).to_contain_text("is empty")  # of other faults, tests/ui/test_map.py
+    expect(page.locator("#cv-map-import-told")).to_contain_text("is empty")  # of other faults, tests/ui/test_map.py
     page.locator("#cv-map-upload").get_by_label("Clear", exact=True).click()
     upload.set_input_files(path)
     expect(page.get_by_test_id("import")).to_contain_text("12 of 12 rows")

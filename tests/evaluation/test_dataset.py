@@ -55,7 +55,7 @@ def test_a_missing_second_condition_is_said() -> None:
 def test_no_labels_means_scoring_only() -> None:
     data = read("a,b,x", "a,b,y", head="sentence1,sentence2,condition")
     assert np.isnan(data.gold).all()
-    assert "No row has a label" in data.notes[0]
+    assert "No row has a rating" in data.notes[0]
 
 
 def test_equal_labels_and_one_row_are_accepted_with_a_note() -> None:

@@ -60,6 +60,12 @@ def test_both_parts_share_no_sentence_pair_and_come_back(tmp_path: Path) -> None
     assert paths[0].parent.parent == tmp_path / "kept"
 
 
+def test_a_pair_in_either_order_is_on_one_side(tmp_path: Path) -> None:
+    rows = [row for i in range(30) for row in ((f"a {i}", f"b {i}", "the x", 1), (f"b {i}", f"a {i}", "the y", 5))]
+    sides = [{frozenset((row.sentence1, row.sentence2)) for row in part} for part in divide(read(tmp_path, rows), 0.2)]
+    assert not sides[0] & sides[1]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -33,7 +33,7 @@ def write(folder: Path, content: str | bytes, name: str = "mine.csv") -> str:
 
 def build(kind: Kind) -> Import:
     with gr.Blocks():
-        return Import(gr.File(), kind, "cv", gr.HTML())
+        return Import(gr.File(), kind, "cv")
 
 
 def test_columns_are_taken_with_their_reason_and_named_ones_are_sure(tmp_path: Path) -> None:
@@ -126,6 +126,28 @@ def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path) -> No
     )
     assert changed[box.told] == ""
     assert {pair.condition for pair in changed[box.reading].pairs().pairs} == {"the topic"}
+
+
+def test_rows_that_cannot_be_used_as_they_are_read_are_not_counted_as_usable(tmp_path: Path) -> None:
+    box = build(TRAINED)
+    letters = PAIR + "a,b,c,B\nd,e,f,C\n"
+    for content in ("text\nfirst\nsecond\n", letters):
+        opened = box.open(write(tmp_path, content))
+        assert opened[box.told]
+        assert "0 of 2 rows" in opened[box.view]
+        assert not opened[box.use]["interactive"]
+    unread = box.open(write(tmp_path, ""))
+    assert unread[box.reading].problem
+    assert not unread[box.use]["interactive"]
+
+
+def test_ratings_are_known_by_more_names_than_one(tmp_path: Path) -> None:
+    for name in ("grade", "agreement", "Bewertung"):
+        path = write(tmp_path, f"id,one,two,asked,{name}\n7,long a,long b,c,90\n8,long d,long e,f,20\n")
+        assert inspect(RATED, Reading(path)).reading.column("label") == name
+    bare = build(RATED)
+    opened = bare.open(write(tmp_path, "sentence1,sentence2,condition\na,b,c\nd,e,f\n"))
+    assert "No column is taken as a rating" in opened[bare.view]
 
 
 def test_what_cannot_be_read_is_told_and_a_file_taken_away_forgotten(tmp_path: Path) -> None:

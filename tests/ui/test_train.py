@@ -135,7 +135,7 @@ def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, t
     assert [source.path for source in (*recipe.train, *recipe.validation)] == kept
     fields = ("", "", "", "", None, None, "", "text a", "text a", "question", "rating")
     again = tab.own.change(str(path), opened[tab.own.reading], *fields)
-    assert "one role only" in again[tab.notice]
+    assert "one role only" in again[tab.own.told]
     refused = tab.read_table(str(path), again[tab.own.reading], 20, "quick", "mine")[tab.table]
     assert "one role only" in refused["refused"]
     token = re.search('data-own="own=(.*?)"', str(updates[tab.help]))[1]

@@ -14,6 +14,7 @@ from condviz.data.texts import fold
 from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
+from condviz.evaluation.verdicts import LEAST
 from condviz.types import Record
 
 HEADS = {
@@ -226,7 +227,8 @@ def worst_conditions(
 ) -> list[GroupErrors]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
-    So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide. `column` may
+    So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide, also where
+    they agree, as fewer than `LEAST` are taken to vary like the rows of a value do on average, or more. `column` may
     also be "aspect", "asks" or another column of texts; values with fewer rows than `least` are left out.
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
@@ -242,9 +244,11 @@ def worst_conditions(
     def judge(judged: Judged) -> tuple[np.ndarray, ...]:
         error = np.abs(judged.error[rows])
         mean = means(error)
-        spread = np.sqrt(means((error - mean[place]) ** 2) / np.maximum(counts - 1, 1)) * special.stdtrit(
-            counts - 1, 0.975
-        )
+        squares = means((error - mean[place]) ** 2) * counts
+        common = squares.sum() / max(len(rows) - len(counts), 1)
+        variance = squares / np.maximum(counts - 1, 1)
+        variance = np.where(counts < LEAST, np.maximum(variance, common), variance)
+        spread = np.sqrt(variance / counts) * special.stdtrit(counts - 1, 0.975)
         return mean, spread, means(judged.error[rows]), means(1 - judged.right[rows])
 
     judged = [judge(one) for one in study.judged]

@@ -85,12 +85,8 @@ class Choice:
     def link(self) -> str:
         """The query string that opens this; an upload is not part of it."""
         rows, row = write_rows(self.selected), "" if self.row is None else str(self.row + 1)
-        asked = [
-            ("ed", self.source.key),
-            ("ea", self.first),
-            ("eb", self.second),
-            *write_options(find_errors, vars(self)),
-        ]
+        asked = [("ed", self.source.key), ("ea", self.first), ("eb", self.second)]
+        asked += write_options(find_errors, vars(self))
         return write_link("errors", [*asked, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row)])
 
     @property

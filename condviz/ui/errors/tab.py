@@ -76,8 +76,7 @@ class ErrorsTab:
             self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
             files = {"file_types": FILE_TYPES, "elem_id": "cv-err-upload"}
             self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
-        told = html("", elem_id="cv-err-own-notice", render=False)  # beside its button
-        self.own = Import(self.upload, RATED, "cv-err", told, "Use this table")
+        self.own = Import(self.upload, RATED, "cv-err", "Use this table")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
@@ -99,14 +98,8 @@ class ErrorsTab:
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         models = [self.first, self.second]
-        triggers = [
-            self.run.click,
-            self.filter.submit,
-            self.data.input,
-            self.first.input,
-            self.second.input,
-            self.exclude.input,
-        ]
+        chosen = (self.data, self.first, self.second, self.exclude)
+        triggers = [self.run.click, self.filter.submit, *(one.input for one in chosen)]
         read, picked = [self.own.reading, *models, self.choice], [self.own.box, self.own.told, self.uploaded, *filled]
         linked = [*filled, self.uploaded, *self.sections.linked]
         runs = [

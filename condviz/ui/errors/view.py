@@ -26,6 +26,8 @@ TAGS = ("label looks wrong", "condition missed", "negation", "number", "same wor
 """What a reader may call a row; the digits 1 to 9 set them."""
 SHOWN = 8
 """Slices, and rows of a rewrite."""
+LEAST_SHOWN = 0.05
+"""Difference to the other rows, in steps or as a share, from which a hint that may be chance is shown."""
 SINGLE = 5
 """Rows that are shown where there are too few for groups."""
 TITLES = {
@@ -36,8 +38,6 @@ TITLES = {
     "first": "first model closer",
     "second": "second model closer",
 }
-
-
 VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
 
 
@@ -101,12 +101,14 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
 def slices(study: ErrorStudy, target: str) -> Markup:
     """Render the choice of what to look for, and the slices that were found as buttons that filter by them."""
     search = study.searches.get(target)
-    sure = [one for one in search.slices if one.q < SIGNIFICANT] if search else []
+    found = search.slices if search else ()
+    sure = [one for one in found if one.q < SIGNIFICANT]
+    weak = [one for one in found if abs(one.inside - one.outside) >= LEAST_SHOWN][:3]
     titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
     rows = [
         {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": show_p(one.q),
          "said": _against_rest(study, target, one)}
-        for one in (sure or list(search.slices if search else ())[:3])[:SHOWN]
+        for one in (sure or weak)[:SHOWN]
     ]  # fmt: skip
     return render(
         "errors/slices.html", search=search, sure=len(sure), rows=rows, targets=titles, target=target,
@@ -192,7 +194,7 @@ def _marked(sentence: str, shared: frozenset[str]) -> list[tuple[str, bool]]:
 
 
 def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
-    """Return what a slice has more of than the other rows: "Rated .43 too similar; other rows .16 too different"."""
+    """Return what a slice has more of than the other rows: "0.43 too similar; other rows 0.16 too different"."""
     if target == "order":
         return f"Wrong order in {counted(found.inside, found.n)}; other rows {100 * found.outside:.0f} %"
     if target in ("first", "second"):
@@ -205,4 +207,4 @@ def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
     sides = [
         f"{abs(value):.2f} too {'similar' if value >= 0 else 'different'}" for value in (found.inside, found.outside)
     ]
-    return f"Rated {sides[0]}; other rows {sides[1]}"
+    return f"{sides[0]}; other rows {sides[1]}"

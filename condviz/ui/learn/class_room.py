@@ -112,9 +112,14 @@ class Rooms:
                 bets.pop(person, None)
 
     def bet(self, code: str, person: str, question: str, choice: str, address: str) -> None:
-        """Bet on a question, or change one's bet; the same bet again counts once. `join` has to come first."""
+        """Bet on a question, or change one's bet; the same bet again counts once. `join` has to come first.
+
+        A teacher's bets are shown to nobody and not counted.
+        """
         with self._lock:
             code, room = self._find(code, person, address)
+            if person == room.teacher:
+                return
             if person not in room.people:
                 raise DataError(f"You are not in room {code}. Join it first.")
             new = question not in room.bets

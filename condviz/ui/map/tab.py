@@ -105,7 +105,7 @@ class MapTab:
         with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
             self.file = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
             with gr.Column(min_width=300, scale=3):
-                self.own = Import(self.file, POINTS, "cv-map", self.notice)
+                self.own = Import(self.file, POINTS, "cv-map")
             self.table = self.own.reading
             self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:

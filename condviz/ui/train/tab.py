@@ -62,7 +62,7 @@ class TrainTab:
             files = {"file_types": FILE_TYPES, "elem_id": "cv-train-upload"}
             self.upload = gr.File(label="Table of rated pairs", height=70, **files)
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
-            self.own = Import(self.upload, TRAINED, "cv-train", self.notice)
+            self.own = Import(self.upload, TRAINED, "cv-train")
         html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
         said: dict[str, Any] = {"label": "Start from", "info": "and how many of people’s pairs it orders right"}
         self.best = recipes.best_start()  # describes every model: once, not at each edit
@@ -110,7 +110,7 @@ class TrainTab:
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
         made = [self.source, self.quality, self.name, self.table, self.begins]
         read = [self.upload, self.own.reading, self.share, self.quality, self.name, self.begins]
-        table = [self.sample, self.table, self.help, *filled]
+        table = [self.sample, self.table, self.help, self.own.told, *filled]
         connect([self.own.reading.change, self.share.input], self.read_table, read, table, **form)
         chosen = [*filled, self.upload_box, self.begins]
         connect(self.source.input, self.choose_source, made, chosen, **form)
@@ -142,12 +142,8 @@ class TrainTab:
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
         self.runs.connect(self.notice)
         linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
-        told = {
-            "notice": self.notice,
-            "heavy": False,
-            "otherwise": lambda shown, owner, *_: self.runs.refresh(shown, owner),
-        }
-        self.page.on_link(self.open_link, [*seen, self.name, self.table, self.begins], linked, **told)
+        told = {"notice": self.notice, "otherwise": lambda shown, owner, *_: self.runs.refresh(shown, owner)}
+        self.page.on_link(self.open_link, [*seen, self.name, self.table, self.begins], linked, heavy=False, **told)
         # The menus that are filled in the same answer have their values only once it has arrived.
         changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
         filled_in = gr.on(changed, lambda: None, queue=False, **PRIVATE)
@@ -178,7 +174,7 @@ class TrainTab:
             table = read_rated(reading.pairs(), reading.name)
             train, held = divide(table, part)
         except DataError as error:
-            return {**empty, self.table: {"refused": str(error)}, self.help: "", self.notice: notice("", str(error))}
+            return {**empty, self.table: {"refused": str(error)}, self.help: "", self.own.told: notice("", str(error))}
         facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
         if self.enabled:
             self.jobs.remove_old_uploads()

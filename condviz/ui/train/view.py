@@ -213,10 +213,10 @@ def headline(run: RunView) -> str:
     sure = any(verdict.says == "more" for verdict in verdicts)
     if verdicts and not sure and all(verdict.says == "few" for verdict in verdicts):
         return f"{told}; before training it was {before}. So few rows cannot tell whether training has helped."
+    chosen = f", as the best of {tries} evaluations is kept" if (tries := _tries(run)) > 1 else ""
+    advice = "" if sure or not verdicts else f" That is no difference that so many rows can show{chosen}."
     if run.ended and not sure and all(kept[key] <= start[key] for key in both):
         advice = " Training has not helped: try more rows, or a lower learning rate."
-    else:
-        advice = "" if sure or not verdicts else " That is no difference that so many rows can show."
     return f"{told}; before training it was {before}.{advice}"
 
 
@@ -240,6 +240,12 @@ def _interval(record: Mapping[str, Any]) -> str:
     return f" ({between(100 * low, 100 * high)})"
 
 
+def _tries(run: RunView) -> int:
+    """Return how many evaluations the kept one was chosen from, at least 1."""
+    found = sum(record["event"] == "evaluation" for record in run.measured)
+    return 1 if run.recipe.get("keep") == "last" else max(1, found)
+
+
 def _judged(run: RunView, figure: str) -> Verdict | None:
     """Judge how far a figure has risen; None where nothing tells of how many rows it is.
 
@@ -249,9 +255,8 @@ def _judged(run: RunView, figure: str) -> Verdict | None:
     if not rows or figure not in ("pair_accuracy", "spearman"):
         return None
     count = run.kept.get("pairs", rows // 2) if figure == "pair_accuracy" else rows // 2  # two rows a sentence pair
-    tries = sum(record["event"] == "evaluation" for record in run.measured) if run.recipe.get("keep") != "last" else 1
     before, after = (record[figure] / 100 for record in (run.start, run.kept))
-    return judge_rise(before, after, count, correlation=figure == "spearman", tries=max(1, tries))
+    return judge_rise(before, after, count, correlation=figure == "spearman", tries=_tries(run))
 
 
 def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str:

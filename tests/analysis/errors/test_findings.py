@@ -58,6 +58,16 @@ def test_conditions_are_the_same_whatever_their_blanks() -> None:
     assert [group.n for group in worst_conditions(study)] == [9]
 
 
+def test_two_rows_that_agree_are_no_certainty() -> None:
+    conditions, labels = ["often"] * 78 + ["twice"] * 2, [1.0, 5.0] * 40
+    pairs = [Pair(f"a{i}", "b", c, x) for i, (c, x) in enumerate(zip(conditions, labels, strict=True))]
+    data = make_dataset("t", pairs)
+    errors = np.r_[np.tile([1.0, 3.0], 39), 2.5, 2.5]
+    often, twice = worst_conditions(make_study(data, replace(judge(data, "m", np.arange(80.0)), error=errors)))
+    assert (often.value, twice.value) == ("often", "twice")
+    assert twice.spread[0] > 2
+
+
 def test_a_few_unlucky_rows_are_not_the_worst_condition() -> None:
     labels = [1.0, 5.0] * 40
     conditions = ["often"] * 74 + ["rare"] * 6

@@ -63,6 +63,13 @@ def test_others_bets_show_only_to_the_teacher_and_to_whoever_has_bet() -> None:
     ]  # fmt: skip
 
 
+def test_a_teacher_who_bets_stays_in_the_room_and_is_not_counted() -> None:
+    rooms = Rooms()
+    code = rooms.open(TEACHER, SCHOOL)
+    rooms.bet(code, TEACHER, "pair 1", "first", SCHOOL)
+    assert rooms.look(code, TEACHER, SCHOOL) == View(0, True, {})
+
+
 def test_codes_are_four_letters_and_differ() -> None:
     rooms = Rooms()
     codes = {rooms.open(TEACHER, f"10.0.1.{number}") for number in range(100)}

@@ -85,7 +85,7 @@ class Bets(Figure):
         for pair, place in zip(self.pairs, data["places"], strict=True):
             link = pair_link("compare", (pair.sentence1, pair.sentence2), [pair.condition])
             said = "alike" if place >= 50 else "unlike"
-            rows.append({"pair": pair, "place": round(place), "said": said, "link": link})
+            rows.append({"pair": pair, "place": place, "share": similarity.share(place), "said": said, "link": link})
         return {"rows": rows, "model": data["model"]}
 
 

@@ -82,7 +82,7 @@ class RouterTokens(_Router):
         rows: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in data["rows"]]
         for row in rows:
             power = np.exp(row["score"] / self.temperature)
-            row["power"] = f"{power:,.2f}" if 0.01 <= power < 1e6 else f"{power:.1e}"
+            row["power"] = f"{power:,.{2 if power < 1e4 else 0}f}" if 0.01 <= power < 1e9 else f"{power:.1e}"
             row["factor"] = FACTORS[self.factor](row["weight"])
         top = max(rows, key=lambda row: row["weight"])
         return data | {"rows": rows, "top": top, "largest": max(abs(row["score"]) for row in rows) or 1}
