@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -20,9 +21,20 @@ from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import read_board
 from condviz.models.registry import load
 from condviz.paths import ASSETS
-from condviz.ui.speed import CONDITIONS, TASKS, work
+from condviz.ui.speed import CONDITIONS, TASKS
 
 ROUNDS, PLAIN = 2, "minilm"
+
+
+def work(model: Any, texts: list[str], asked: list[str]) -> None:  # noqa: ANN401 - a loaded model
+    """Compare the first text with each other one under each condition, as a search does where the model has vectors."""
+    query, *others = texts
+    if model.info.encodes and len(others) > 1:
+        for condition in asked:
+            model.encode([query, *others], [condition] * len(texts))
+    else:
+        pairs = [(query, other, condition) for other in others for condition in asked]
+        model.score(*map(list, zip(*pairs, strict=True)))
 
 
 def seconds(job: Callable[[], None]) -> float:

@@ -279,10 +279,9 @@ class ModelPool:
         infos = [info for info in self.infos() if not info.missing]
         good, best, work = strengths(infos), best_encoder(infos), efforts()
         if best not in ("", self.default):
+            times = round(work[best]["pair"] / work[self.default]["pair"]) if {best, self.default} <= set(work) else 1
             good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
-            if best in work and self.default in work:
-                times = round(work[best]["pair"] / work[self.default]["pair"])
-                good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
+            good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
         lead = self.choose(budget, suits) if budget else self.default
         infos.sort(key=lambda one: (not one.trained, one.name != lead, one.name != self.default, one.name != best))
         notes = {info.name: good.get(info.name) if info.trained else "not trained" for info in infos}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
@@ -37,28 +36,18 @@ def preference() -> Preference:
     return told
 
 
-def work(model: Any, texts: Sequence[str], conditions: Sequence[str]) -> None:  # noqa: ANN401 - a loaded model
-    """Compare the first text with each other one under each condition, as a search does where the model has vectors."""
-    query, *others = texts
-    if model.info.encodes and len(others) > 1:
-        for condition in conditions:
-            model.encode([query, *others], [condition] * len(texts))
-    else:
-        pairs = [(query, other, condition) for other in others for condition in conditions]
-        model.score(*map(list, zip(*pairs, strict=True)))
-
-
 def measure(model: Any) -> dict[str, float]:  # noqa: ANN401 - a loaded model
     """Return the least seconds that each task takes, by as many threads as the page has; no text was encoded before.
 
     Other work can only make it longer, and then more people wait for one answer.
     """
-    took = {task: [] for task in TASKS}
+    took: dict[str, list[float]] = {task: [] for task in TASKS}
     for _ in range(ROUNDS):
         for task, others in TASKS.items():
-            texts = [f"Two people carry {next(_marks)} boxes through the rain." for _ in range(1 + others)]
-            conditions = [f"the weather, to reader {next(_marks)}" for _ in range(CONDITIONS)]
+            query, *texts = [f"Two people carry {next(_marks)} boxes through the rain." for _ in range(1 + others)]
+            asked = [f"the weather, to reader {next(_marks)}" for _ in range(CONDITIONS)]
+            rows = [(query, text, condition) for text in texts for condition in asked]
             start = perf_counter()
-            work(model, texts, conditions)
+            model.score(*map(list, zip(*rows, strict=True)))
             took[task].append(perf_counter() - start)
     return {task: min(seconds) for task, seconds in took.items()}

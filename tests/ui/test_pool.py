@@ -327,9 +327,6 @@ def test_loading_measures_the_default_once_and_then_tells_the_pages(monkeypatch:
         def __init__(self, name: str) -> None:
             self.info = replace(describe(name), missing="")
 
-        def encode(self, texts: list[str], conditions: list[str]) -> None:
-            self.asked.update(zip(texts, conditions, strict=True))
-
         def score(self, first: list[str], second: list[str], conditions: list[str]) -> None:
             self.asked.update(zip(first, second, conditions, strict=True))
 
