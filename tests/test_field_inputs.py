@@ -33,11 +33,11 @@ from condviz.data.tables import kind_of, read_table
 from condviz.errors import CondvizError, DataError
 from condviz.models import registry
 from condviz.store.sources import read_source
+from condviz.ui.corpora import read_texts as read_for_search
 from condviz.ui.errors.tab import TAB as ERRORS
 from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Reading, inspect
 from condviz.ui.links import LinksTab
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import _read as read_for_search
 from tests.pages import build_view, last
 from tests.tiny import tiny_model
 

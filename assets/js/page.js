@@ -113,19 +113,23 @@
     // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.
     for (const { dataset } of $$("[data-own]")) for (const [key, value] of new URLSearchParams(dataset.own)) query.set(key, value);
     const pages = { ...left(), [view()]: `${query}` };
-    if (view() === "words") pages.taken = `${ofCompare()}`;
+    if (GIVER[view()]) pages.taken = { ...pages.taken, [view()]: `${textsOf(GIVER[view()])}` };
     try { sessionStorage.setItem("condviz-left", JSON.stringify(pages)); } catch { /* private mode */ }
   };
-  /** Return the texts that Compare was left with; none where it showed its own example. */
-  const ofCompare = () => {
-    const texts = new URLSearchParams([...new URLSearchParams(left().compare)].filter(([key]) => ["s1", "s2", "c"].includes(key)));
-    return texts.has("s1") ? texts : new URLSearchParams();
+  // The two views of a pair hand it to each other.
+  const GIVER = { compare: "words", words: "compare" };
+  /** Return the pair that a page was left with; none where it showed its own example, or one sentence. */
+  const textsOf = (page) => {
+    const texts = new URLSearchParams([...new URLSearchParams(left()[page])].filter(([key]) => ["s1", "s2", "c"].includes(key)));
+    return texts.has("s1") && texts.has("s2") ? texts : new URLSearchParams();
   };
   const lead = () => {
-    const [theme, carried] = [params().get("__theme"), ofCompare()];
+    const [theme, carried] = [params().get("__theme"), textsOf("compare")];
     for (const link of $$("[data-to]")) {
-      const anew = link.dataset.to === "words" && carried.size && `${carried}` !== left().taken;  // Words has not had them
-      const query = new URLSearchParams(link.hasAttribute("aria-current") ? "" : anew ? carried : left()[link.dataset.to]);
+      const to = link.dataset.to;
+      const given = GIVER[to] ? textsOf(GIVER[to]) : "";
+      const anew = ![left().taken?.[to] ?? "", `${textsOf(to)}`, ""].includes(`${given}`);  // the page has not had it
+      const query = new URLSearchParams(link.hasAttribute("aria-current") ? "" : anew ? given : left()[to]);
       query.delete("__theme");
       if (theme) query.set("__theme", theme);
       link.href = link.getAttribute("href").split("?")[0] + (query.size ? `?${query}` : "");
@@ -330,7 +334,9 @@
       const { toPage, do: part } = steps[at].dataset;
       store.set("tour-at", toPage && toPage !== view() ? String(at) : "");
       if (toPage && toPage !== view()) return void element.querySelector(`[data-to="${toPage}"]`).click();
-      if (part) when(part, () => setTimeout(() => document.querySelector(part)?.click(), MOVE_MS));
+      const [moves, own] = [steps[at].querySelector("[data-moves]"), [...params().keys()].some((key) => !OWN.has(key))];
+      if (moves) moves.hidden = own;  // a pair of one's own stays
+      if (part && !(moves && own)) when(part, () => setTimeout(() => document.querySelector(part)?.click(), MOVE_MS));
       if (!dialog.open) dialog.show();
       steps.forEach((step, position) => { step.hidden = position !== at; });
       dialog.querySelector("[data-step]").textContent = String(at + 1);

@@ -254,6 +254,7 @@
       this.keepZoom(this.figure.layout);
       this.figure.layout.dragmode = this.dragmode;
       this.figure.layout.selections = [];
+      this.figure.layout.selectionrevision = this.selected;  // else plotly keeps the points and the frame of a lasso
       await this.paint();
     }
 

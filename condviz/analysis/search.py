@@ -20,6 +20,7 @@ from annotated_types import Interval
 
 from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.errors.filters import explain_nothing, select
+from condviz.analysis.layout import part
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence, fold, split_words
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 RERANKED = 1_000
 """Texts that a method which reads sentence and condition together scores again."""
-CHUNK = 100
-"""Of those, how many are scored between two reports of progress."""
 MAX_HITS = 1_000
 MOST_COPIES = 64
 """Texts that are looked at for each hit, so that one that stands often in the corpus does not fill the list."""
@@ -114,7 +113,10 @@ def search(
     scores = np.where(allowed, found[0], -np.inf) if under else plain
     if condition is not None and not under:
         read = min(searched, max(RERANKED, k))
-        scores = _rerank(given, corpus, query, condition, _top(plain, read), progress)
+        # A cross-encoder reads pairs of the corpus behind its texts, to see what is close there.
+        end = 1.0 if given.encodes else read / (read + READ_PAIRS)
+        scores = _rerank(given, corpus, query, condition, _top(plain, read), part(progress, 0, end))
+        progress = part(progress, end, 1)
     best, rows, copies = _different(corpus, scores, k, read)
     places = percentile(scores[best], reference_scores(scorer))
     query_applies, *applies = _told(given, [query, *(row["text"] for row in rows)], condition)
@@ -123,7 +125,7 @@ def search(
         verbatim = np.array([bool(asked) and asked <= _words(row["text"]) for row in rows], dtype=bool)
         good = verbatim | ((places >= TYPICAL_PERCENTILE) & (scores[best] > own_mark(scorer, corpus, None)))
     else:
-        close = (places >= GOOD_PERCENTILE) & (scores[best] > own_mark(scorer, corpus, condition))
+        close = (places >= GOOD_PERCENTILE) & (scores[best] > own_mark(scorer, corpus, condition, progress))
         good = close & np.array([says is None or says >= TOLD for says in applies], dtype=bool)
     plain_ranks = 1 + len(plain) - np.searchsorted(np.sort(plain), plain[best], side="right")
     hits = [
@@ -252,10 +254,13 @@ def own_share(size: int) -> float:
     return 100 * max(0.0, 1 - max(CLOSEST, CLOSEST_TEXTS / size))
 
 
-def own_mark(model: ConditionalScorer, corpus: Corpus, condition: str | None) -> float:
+def own_mark(
+    model: ConditionalScorer, corpus: Corpus, condition: str | None, progress: Progress | None = None
+) -> float:
     """Return the score below which `own_share` of the pairs of a corpus stay, or `PLAIN_PERCENTILE` of plain ones.
 
-    Pairs of `SAMPLED_TEXTS` different texts, the same at each call; minus infinity where there are too few.
+    Pairs of `SAMPLED_TEXTS` different texts, the same at each call; minus infinity where there are too few. A method
+    that reads them tells `progress`.
     """
     draw = np.random.default_rng(0)
     places = np.sort(draw.choice(len(corpus), min(len(corpus), SAMPLED_TEXTS), replace=False))
@@ -274,7 +279,7 @@ def own_mark(model: ConditionalScorer, corpus: Corpus, condition: str | None) ->
     else:
         if not model.encodes:
             first, second = draw.choice([first, second], min(READ_PAIRS, len(first)), axis=1, replace=False)
-        scores = model.score(texts[first].tolist(), texts[second].tolist(), condition)
+        scores = model.score(texts[first].tolist(), texts[second].tolist(), condition, progress=progress)
     return float(np.percentile(scores, share))
 
 
@@ -291,11 +296,7 @@ def _rerank(
     """Score the texts nearest without the condition, by their places; all others get -inf."""
     texts = [row["text"] for row in corpus.rows(nearest.tolist())]
     scores = np.full(len(corpus), -np.inf, dtype=np.float32)
-    for start in range(0, len(texts), CHUNK):
-        part = texts[start : start + CHUNK]
-        scores[nearest[start : start + CHUNK]] = model.score([query] * len(part), part, [condition] * len(part))
-        if progress:
-            progress(start + len(part), len(texts))
+    scores[nearest] = model.score([query] * len(texts), texts, condition, progress=progress)
     return scores
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.answers import Hit, Hits
+from condviz.analysis.search import GOOD_PERCENTILE
 from condviz.data.texts import looks_english
 from condviz.plots.html import render
 from condviz.plots.similarity import share
@@ -50,6 +51,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         other=other,
         shared=shared,
         told=told,
+        common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],
         foreign=not english and not looks_english(results[0].query),
@@ -60,18 +62,28 @@ def columns(
     results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], Sequence[tuple[str, str]]] | None = None
 ) -> Markup:
     """Render ranked lists side by side; `open_hit` gives names and query strings of where else a hit can be opened."""
-    lists = [
+    lists: list[dict] = [
         {"result": result, "rows": [_row(rank, hit, result) for rank, hit in enumerate(result.hits, start=1)]}
         for result in results
     ]
     read = any(hit.words for result in results for hit in result.hits)
-    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share)
+    common = any(row["common"] for one in lists for row in one["rows"])
+    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share, common=common)
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
-    untold = hit.applies is not None and hit.applies < TOLD
-    return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, "untold": untold}
+    common = _is_common(hit) and bool(result.condition)
+    return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, "untold": _is_untold(hit), "common": common}
+
+
+def _is_untold(hit: Hit) -> bool:
+    return hit.applies is not None and hit.applies < TOLD
+
+
+def _is_common(hit: Hit) -> bool:
+    """Return whether a hit is no match only because many pairs of its corpus are as close."""
+    return hit.percentile >= GOOD_PERCENTILE and not hit.good and not _is_untold(hit)
 
 
 def words_of(hit: Hit) -> list[str]:

@@ -248,7 +248,8 @@ class CompareTab:
         from condviz.data.files import write_text
         from condviz.data.pairs import format_predictions
 
-        yield {self.table_told: ""}
+        # Hidden at once: scores of the table before would look like those of this one.
+        yield {self.table_told: "", self.rows: gr.update(visible=False), self.download: gr.update(visible=False)}
         table = self.own.current(file, reading).pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
@@ -263,7 +264,7 @@ class CompareTab:
         write_text(target, format_predictions(table, {model: scores}))
         first_rows = zip(table.pairs[:LISTED], scores, strict=False)
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
-        head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
+        head = ["Sentence 1", "Sentence 2", "Condition", f"Score by {self.pool.info(model).title}"]
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
         yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), file))
 

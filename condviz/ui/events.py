@@ -120,25 +120,38 @@ class _Run:
     """One run of a handler. What a run that began later has changed already, it leaves as it is.
 
     Two handlers of a page can run at once: the words behind a result came after Back had shown another one, and the end
-    of one run emptied the notice with the error of the next.
+    of one run emptied the notice with the error of the next. One handler can, too: gradio's menus fire twice.
     """
 
     _numbers = itertools.count()
-    _changed: limits.Newest[str, dict[int, int]] = limits.Newest(1_000)
-    """Session -> id of a component -> number of the run that changed it last."""
+    _changed: limits.Newest[str, dict[object, int]] = limits.Newest(1_000)
+    """Session -> id of a component, or a handler -> number of the run that changed or called it last."""
     _lock = threading.Lock()
 
-    def __init__(self, notice: gr.HTML, *, ordered: bool) -> None:
-        self._number, self._notice = next(self._numbers), notice
+    def __init__(self, notice: gr.HTML, handler: Callable, *, ordered: bool) -> None:
+        self._number, self._notice, self._handler = next(self._numbers), notice, handler
         self._session = visitor_name() if ordered else ""
+        if self._session:
+            with self._lock:
+                self._of_session()[handler] = self._number
+
+    def _of_session(self) -> dict[object, int]:
+        if (changed := self._changed.get(self._session)) is None:
+            changed = self._changed[self._session] = {}
+        return changed
+
+    @property
+    def superseded(self) -> bool:
+        """Whether the handler has been called again meanwhile: only the last answer is wanted."""
+        with self._lock:
+            return bool(self._session) and self._of_session().get(self._handler, -1) > self._number
 
     def step(self, updates: dict, *, last_word: bool = False) -> dict:
         """Return what is left of the updates of a step; those of the `last_word` are told in any case."""
         if not self._session:
             return updates
         with self._lock:
-            if (changed := self._changed.get(self._session)) is None:
-                changed = self._changed[self._session] = {}
+            changed = self._of_session()
             kept = {
                 part: update
                 for part, update in updates.items()
@@ -161,9 +174,11 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered
 
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
-        run = _Run(notice, ordered=ordered)
+        run = _Run(notice, handler, ordered=ordered)
         try:
             for step in steps_of(handler(*args, **kwargs)):
+                if run.superseded:
+                    return
                 # In a step of its own: once the result has come, the page opens the sections that a link names.
                 if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:
                     yield run.step(folds)

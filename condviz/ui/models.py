@@ -46,6 +46,8 @@ PATIENCE = {
 PLACES = {"cpu": "a laptop or a small server", "gpu": "a GPU"}
 PART = "csts"
 """Of the benchmark: rated by people."""
+LABEL = (22, 7)
+"""Per cent of the picture that a name takes, across and up."""
 SECONDS = 2.0
 """Between two looks at what has been loaded."""
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\r?\n.*?\r?\n---\r?\n", re.DOTALL)
@@ -364,6 +366,11 @@ def _place(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequen
             "name": name, "x": x.place(math.log10(work[name])), "y": y.place(one.value), "low": y.place(one.low),
             "high": y.place(one.high), "quick": name in quick, "best": name in best[:1], "named": not beaten,
         })  # fmt: skip
+    taken: list[tuple[float, float]] = []
+    for one in sorted(points, key=lambda point: (not point["best"], point["y"])):
+        free = all(abs(one["x"] - across) > LABEL[0] or abs(one["y"] - up) > LABEL[1] for across, up in taken)
+        one["named"] = free and (one["named"] or one["best"])
+        taken += [(one["x"], one["y"])] * one["named"]
     ticks = [
         (x.place(math.log10(times)), f"{times} ×") for times in (1, 2, 5, 10, 20, 50, 100, 200, 500) if times <= most
     ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -18,18 +17,19 @@ import condviz
 from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.groups import group_by
 from condviz.analysis.search import search
+from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
 from condviz.spec import given_options, takes, write_options
-from condviz.types import ModelInfo, Progress, Result
-from condviz.ui import export
+from condviz.types import ModelInfo, Result
+from condviz.ui import corpora, export
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
-from condviz.ui.markup import busy, dimmed, html, notice, render
+from condviz.ui.markup import dimmed, html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.speed import Budget
@@ -47,9 +47,6 @@ BUDGET = Budget(3.0, "many", share=4.0)  # a new condition, under which every se
 HITS, MOST_HITS = 5, 50
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
-MAX_UPLOADED_TEXTS = 5_000
-TIMED = 16
-"""Texts of a file that are encoded to estimate how long all of them take."""
 KEPT_UPLOADS = 10
 TRIES = (
     ("Two women are playing tennis in the rain.", ("the number of people", "the weather")),
@@ -101,16 +98,6 @@ class Searches(Result):
         return pd.concat(frames, ignore_index=True)
 
 
-@dataclass
-class _Texts:
-    """Uploaded texts, and the corpora of their vectors by the weights of the model, once they are needed."""
-
-    name: str
-    texts: list[str]
-    columns: dict[str, list[Any]]
-    corpora: dict[str, Any] = field(default_factory=dict)
-
-
 class SearchTab:
     """Widgets and events of the page."""
 
@@ -119,7 +106,7 @@ class SearchTab:
         infos = [info for info in self.pool.infos() if _separable(info)]
         trained = [info for info in infos if info.trained]
         self.vectors = best_encoder(infos) or next((info.name for info in trained or infos), self.pool.default)
-        self._uploads: Newest[str, _Texts] = Newest(KEPT_UPLOADS)
+        self._uploads: Newest[str, corpora.Texts] = Newest(KEPT_UPLOADS)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
@@ -185,7 +172,7 @@ class SearchTab:
 
     def _own(self) -> None:
         space = bool(os.environ.get("SPACE_ID"))
-        html(render("search/own.html", texts=MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
+        html(render("search/own.html", texts=corpora.MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
         with gr.Row(elem_classes="cv-actions", elem_id="cv-search-upload", visible=not space):
             files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file"}
             self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, min_width=220, **files)
@@ -217,20 +204,22 @@ class SearchTab:
     def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Search under each condition, then look for the words that carry each hit."""
         *filters, k, shown = fields
-        before = _picture(shown) if shown else render("search/empty.html")
-        yield {self.result: dimmed(before), self.stop: gr.update(visible=True)}
+        yield {self.result: _dimmed(shown), self.stop: gr.update(visible=True)}
         chosen = lines(conditions) or ("",)
         if len(chosen) > MAX_CONDITIONS:
             told = f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             raise DataError(told)
+        check_sentence(query, "the query")
+        if any(chosen):
+            check_conditions(list(chosen))
         options = {"k": int(k), **self.filters.check(filters)}
-        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, chosen, options)
-        for done, total in work.steps():
-            message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
-            yield {self.notice: busy(message, done, total)}
-        found = Searches(corpus, work.result(), int(k))
+        names, texts = self._names(model), self._texts(corpus)
+        yield from follow(self.pool.run(corpora.opened, names, texts), "Encoding the texts, once.", self.notice)
+        work = self.pool.run(corpora.search_all, names, texts, query, chosen, options)
+        results = yield from follow(work, f"Searching with {self.pool.info(model).title}.", self.notice)
+        found = Searches(corpus, results, int(k))
         yield {self.result: _picture(found), self.shown: found, **closed(self.page.folded)}
-        work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
+        work = self.pool.run(corpora.add_words, names, results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = replace(found, results=results)
         yield {self.result: _picture(found), self.shown: found}
@@ -254,7 +243,7 @@ class SearchTab:
     def _fill(self, form: tuple, shown: Searches | None) -> Iterator[dict]:
         """Fill the form and search."""
         corpus = form[2]
-        yield dict(zip(self.form, form, strict=True)) | {self.corpus: self._menu(corpus)}
+        yield dict(zip(self.form, form, strict=True)) | {self.corpus: self._menu(corpus), self.result: _dimmed(shown)}
         if corpus not in (SCENES, *self._uploads):
             raise DataError(
                 "This link was made with somebody's own texts, which a link cannot carry. Load them under Your own "
@@ -266,24 +255,24 @@ class SearchTab:
     def estimate(
         self, file: str | None, reading: Reading | None, query: str, conditions: str, model: str
     ) -> Iterator[dict]:
-        """Tell how long a search of the texts of a file takes: `TIMED` of them are encoded."""
+        """Tell how long a search of the texts of a file takes: some of them are encoded."""
         if not file:
             yield {self.sample: "", self.own_notice: gr.skip()}
             return
-        texts, *_ = _read(self.own.current(file, reading))
+        texts, *_ = corpora.read_texts(self.own.current(file, reading))
         asked = lines(conditions)[:MAX_CONDITIONS]
         shown = {"count": len(texts), "asked": asked}
-        work = self.pool.run(_time, self._names(model), texts, query, asked)
-        seconds = yield from follow(work, f"Timing {min(TIMED, len(texts))} of them.", self.own_notice)
+        work = self.pool.run(corpora.measure_seconds, self._names(model), texts, query, asked)
+        seconds = yield from follow(work, f"Timing {min(corpora.TIMED, len(texts))} of them.", self.own_notice)
         yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}
 
     def upload(self, file: str | None, reading: Reading | None, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns, notes = _read(self.own.current(file, reading))
+        texts, columns, notes = corpora.read_texts(self.own.current(file, reading))
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
-        self._uploads[key] = _Texts(Path(file).name, texts, columns)
+        self._uploads[key] = corpora.Texts(Path(file).name, texts, columns)
         yield {self.corpus: self._menu(key)}
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, *rest):
@@ -323,7 +312,9 @@ class SearchTab:
         names = self._names(found.results[0].model.name)
         if not count or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
             names = names[-1:]
-        work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:count], options or {})
+        work = self.pool.run(
+            corpora.of_corpus, names, function, self._texts(found.corpus), asked[:count], options or {}
+        )
         return (yield from part.follow(work, message))
 
     def show_exports(self, shown: Searches | None) -> dict:
@@ -344,7 +335,11 @@ class SearchTab:
         Returns:
             {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        return self.pool.run(_search_all, self._names(model), SCENES, query, [condition], options).result()[0].to_dict()
+        return (
+            self.pool.run(corpora.search_all, self._names(model), SCENES, query, [condition], options)
+            .result()[0]
+            .to_dict()
+        )
 
     def _prepare(self) -> None:
         """Search the example once, so that the first visitor of the page need not wait until the texts are encoded."""
@@ -352,7 +347,9 @@ class SearchTab:
         if not self.pool.forks:  # a forked process keeps nothing
             with suppress(CondvizError):
                 names = self._names(self.default)
-                self.pool.run(_search_all, names, SCENES, query, conditions, {"words": True}, patient=True).result()
+                self.pool.run(
+                    corpora.search_all, names, SCENES, query, conditions, {"words": True}, patient=True
+                ).result()
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
     def choices(self) -> list[tuple[str, str]]:
@@ -368,7 +365,7 @@ class SearchTab:
         choices = [(SHIPPED, SCENES), *([(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else [])]
         return gr.Dropdown(choices, value=key if own else SCENES)
 
-    def _texts(self, key: str) -> str | _Texts:
+    def _texts(self, key: str) -> str | corpora.Texts:
         if key == SCENES:
             return SCENES
         if (texts := self._uploads.get(key)) is None:
@@ -388,86 +385,18 @@ def _picture(found: Searches, *, asked: bool = True) -> str:
     return render("search/result.html", link=found.link, **about, **drawn)
 
 
+def _dimmed(shown: Searches | None) -> str:
+    return dimmed(_picture(shown) if shown else render("search/empty.html"))
+
+
 def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
     fields = (result.query, hit.text), [result.condition or ""], result.model.name
     tabs = [("Compare", "compare"), *([("Words", "words")] if result.condition else [])]
     return [(name, pair_link(tab, *fields)) for name, tab in tabs]
 
 
-def _opened(texts: str | _Texts, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a Corpus
-    from condviz.store.corpus import encode_corpus
-    from condviz.store.demo import open_corpus
-
-    if not isinstance(texts, _Texts):
-        return open_corpus(texts, model, progress=progress)
-    if (key := model.weights_hash) not in texts.corpora:
-        own = {"name": "your texts", "progress": progress}
-        texts.corpora[key] = encode_corpus(model, texts.texts, texts.columns, **own)
-    return texts.corpora[key]
-
-
-def _search_all(
-    models: Sequence[Any], texts: str | _Texts, query: str, conditions: Sequence[str], options: dict, *,
-    progress: Progress | None = None,
-) -> tuple[Hits, ...]:  # fmt: skip
-    """Search under each condition with the first model; the last one's vectors are searched."""
-    from condviz.data.texts import check_conditions, check_sentence
-
-    check_sentence(query, "the query")
-    if any(conditions):
-        check_conditions(list(conditions))
-    corpus, model = _opened(texts, models[-1], progress), models[0]
-    told = None if model.separable else progress  # a scan of so few vectors takes no time
-    return tuple(
-        search(corpus, query, condition or None, model=model, progress=told, **options) for condition in conditions
-    )
-
-
-def _time(models: Sequence[Any], texts: Sequence[str], query: str, conditions: Sequence[str]) -> float:
-    """Return about how many seconds a search of the texts takes, judged by a few of them."""
-    from condviz.analysis.search import RERANKED
-
-    few, reader = list(texts[:TIMED]), models[0]
-    start = monotonic()
-    models[-1].encode_sentences(few)
-    seconds = (monotonic() - start) * len(texts) / len(few)
-    for condition in () if reader.separable else conditions:
-        start = monotonic()
-        reader.score([query] * len(few), few, [condition] * len(few))
-        seconds += (monotonic() - start) * min(len(texts), RERANKED) / len(few)
-    return seconds
-
-
-def _add_words(models: Sequence[Any], results: Sequence[Hits], *, progress: Progress | None = None) -> tuple[Hits, ...]:
-    """Find the words of every hit; without a condition by the model whose vectors were searched."""
-    from condviz.analysis.search import add_words
-
-    return tuple(add_words(models[0 if item.condition else -1], item, progress=progress) for item in results)
-
-
-def _of_corpus(
-    models: Sequence[Any], function: Callable[..., Result], texts: str | _Texts, conditions: Sequence[str],
-    options: dict, *, progress: Progress | None = None,
-) -> Result:  # fmt: skip
-    return function(_opened(texts, models[-1], None), *conditions, model=models[0], progress=progress, **options)
-
-
 def _drawn(found: Result, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:
     return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
-
-
-def _read(reading: Reading) -> tuple[list[str], dict[str, list[Any]], tuple[str, ...]]:
-    from condviz.store.sources import read_source
-
-    source = read_source(Path(reading.path), reading.column("text"), **reading.form)
-    if source.total > MAX_UPLOADED_TEXTS:
-        raise DataError(
-            f"The file has {source.total:,} texts; at most {MAX_UPLOADED_TEXTS:,} are searched here. For more: "
-            "python -m condviz store build FILE --out my.store"
-        )
-    rows = list(source.rows())
-    columns = {name: [row.cells[name] for row in rows] for name in source.columns}
-    return [row.text for row in rows], columns, source.report.notes
 
 
 def _separable(info: ModelInfo) -> bool:

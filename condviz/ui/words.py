@@ -70,7 +70,7 @@ class WordsTab:
         self.conditions = text_box(under, "Conditions, one per line", "cv-words-conditions", lines=3, max_lines=8)
         self.model, self.run, self.stop = model_row("cv-words", "Show", min_width=70)
         self.notice = html("", elem_id="cv-words-main-notice")
-        boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
+        boxed = {"lines": 1, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
         self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", render=False, **boxed)
         self.form = [self.sentence, self.sentence2, self.conditions, self.model]
 

@@ -64,18 +64,40 @@ def test_a_run_leaves_what_a_later_one_has_changed(monkeypatch: pytest.MonkeyPat
         yield {result: f"{text}, words", other: text}
 
     guard = events._guard(compare, notice, {})
-    first, second = guard("one"), guard("two", fails=True)
+    again = events._guard(lambda *args, **options: compare(*args, **options), notice, {})
+    first, second = guard("one"), again("two", fails=True)
     assert [next(first), next(second)] == [{notice: "", result: "one"}, {notice: "", result: "two"}]
     (error,) = second
     assert "wrong" in error[notice]
     assert list(first) == [{other: "one"}], "neither the result of the second nor its error is gone"
-    late, newer = guard("three", fails=True), guard("four")
+    late, newer = guard("three", fails=True), again("four")
     next(late), list(newer)
     assert "wrong" in next(late)[notice], "an error is told in any case"
     guard = events._guard(lambda text: iter([{result: text}, {result: text}]), notice, {})
     early = guard("five")
     next(early), list(events._guard(compare, notice, {})("six", fails=True))
     assert next(early) == {notice: gr.skip()}, "gradio takes an empty answer for an error"
+
+
+def test_a_handler_that_is_called_again_ends_its_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A menu of gradio fires twice: the first run failed in gradio, which hid the Stop button of the second."""
+    monkeypatch.setattr(events, "visitor_name", lambda: "somebody else")
+    monkeypatch.setattr(events, "visitors_before", lambda: 0)
+    with gr.Blocks():
+        notice, result, stop = gr.HTML(), gr.HTML(), gr.Button()
+
+    def search(text: str) -> Iterator[dict]:
+        yield {result: text, stop: gr.update(visible=True)}
+        yield {}
+        yield {result: f"{text}, words"}
+
+    guard = events._guard(search, notice, {stop: gr.update(visible=False)})
+    first, second = guard("one"), guard("two")
+    next(first), next(second)
+    assert not list(first), "nothing of it changes the page, and its work is not done twice"
+    steps = list(second)
+    assert all(steps), "gradio takes {} for a missing answer"
+    assert steps[-1][stop] == gr.update(visible=False)
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:

@@ -218,8 +218,11 @@ def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTa
 
 def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     found, other = last(tab.search(*FORM, None))[tab.shown].results
-    far, *near = (replace(found, applies=1.0, hits=(replace(found.hits[0], good=good),)) for good in (False, True))
-    other = replace(other, applies=1.0, hits=tuple(replace(hit, good=False) for hit in other.hits))
+    far, *near = (
+        replace(found, applies=1.0, hits=(replace(found.hits[0], good=good, percentile=60.0),))
+        for good in (False, True)
+    )
+    other = replace(other, applies=1.0, hits=tuple(replace(hit, good=False, percentile=60.0) for hit in other.hits))
     assert "None is close" in plots.headline([far])
     assert "None is close" not in plots.headline(near)
     both = plots.headline([far, other])
@@ -232,6 +235,10 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     assert f"may not say <em>{other.condition}" in silent
     assert "None is close" not in silent
     assert plots.columns([far, other]).count("no match") == 1 + len(other.hits), "not by colour alone"
+    common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
+    assert "None stands out" in plots.headline([common]), "98 % and no match would contradict each other"
+    assert "no match" not in plots.columns([common])
+    assert "many pairs of these texts are as close" in plots.columns([common])
 
 
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:

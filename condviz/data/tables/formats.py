@@ -168,7 +168,9 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[b
     shown = ", ".join(" ".join(cell.split())[:30] or "(blank)" for cell in first[:5])
     known = _count_known(first)
     odd = any(len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!")) for cell in first)
-    if (odd and known < 2) or not any(first) or (len(first) == 1 and " " in first[0]):
+    if not any(first):
+        return False, ""
+    if (odd and known < 2) or (len(first) == 1 and " " in first[0]):
         return False, f"The first row ({shown}) was taken as a row. If it names the columns, set header."
     numbers = any(all(map(_VALUE.fullmatch, column)) for column in zip(*others, strict=False))
     if (known or numbers) and not odd:

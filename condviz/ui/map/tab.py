@@ -169,6 +169,7 @@ class MapTab:
         elif shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not (form.linked or kept):
+            yield dict.fromkeys(self.panels.values(), panel_update(message=_OLD, tone="old"))
             lost = "its table. Choose the file" if form.source == "table" else "all of its sentences. Enter them"
             raise DataError(f"This link cannot carry {lost} again, then press Draw map.")
         else:
@@ -228,8 +229,7 @@ class MapTab:
             result = replace(result, notes=(*result.notes, *asked.result()))
         except Exception:
             # What is still there must not pass for the answer to what was asked now.
-            old = "The previous map; the new one could not be drawn." if shown else ""
-            yield dict.fromkeys(self.panels.values(), panel_update(message=old, tone="old"))
+            yield dict.fromkeys(self.panels.values(), panel_update(message=_OLD if shown else "", tone="old"))
             raise
         yield self._show(Shown(ref(result), form, result.colour).keep())
 
@@ -297,7 +297,9 @@ class MapTab:
     def show_points(self, shown: Shown | None) -> dict:
         frame = _needed(shown).result.to_frame()
         chosen = frame if shown.chosen is None else frame.iloc[list(shown.chosen)]
-        return {self.points: chosen.head(MAX_TABLE_ROWS).round(3)}
+        listed = chosen.head(MAX_TABLE_ROWS)
+        exact = listed.astype(dict.fromkeys(listed.select_dtypes("float32"), float)).round(3)
+        return {self.points: gr.Dataframe(exact, column_widths=[360, *[130] * (exact.shape[1] - 1)])}
 
     def show_exports(self, shown: Shown | None) -> dict:
         result = _needed(shown).result
@@ -383,6 +385,9 @@ class MapTab:
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
             self.search: shown.search,
         }
+
+
+_OLD = "The previous map; the new one could not be drawn."
 
 
 def _panel(name: str, title: str, min_width: int, **options: Any) -> gr.HTML:  # noqa: ANN401 - as plotly_panel
