@@ -3,6 +3,7 @@
 python -m benchmarks.ship_models ship FOLDER --model NAME   checkpoints/NAME; its scores: python -m benchmarks models
 python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained: how long, and what came out
 python -m benchmarks.ship_models share checkpoints/bi-encoder --model NAME   leaves out of checkpoints/NAME what it has
+python -m benchmarks.ship_models begin checkpoints/bi-encoder-mpnet --model csr-bi-mpnet   its encoder, nothing trained
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from benchmarks.common import fill
 from benchmarks.parts import choose, measure_scores
 from benchmarks.train_models import CLIP, DECAY, PLANS, SEED, SOURCES, WARM_UP, Plan, Rows, build, take
 from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, format_figure, markdown_table
+from condviz.methods import METHODS
 from condviz.models import checkpoints
-from condviz.models.manifest import ENCODER, SHA256, WEIGHTS, hash_file, rewrite_manifest
+from condviz.models.manifest import ENCODER, SHA256, WEIGHTS, hash_file, read_manifest, rewrite_manifest
 
 NAMES = {"csts": "csts_validation"}
 """Part of the benchmark -> what the training calls it, where the two differ."""
@@ -60,6 +62,26 @@ def share(name: str, start: Path) -> None:
     save_file({key: tensors[key] for key in tensors if key not in known}, folder / WEIGHTS, metadata={"format": "pt"})
     named = {"model": start.name, SHA256: hash_file(start / WEIGHTS)}
     rewrite_manifest(folder, start=named, **{SHA256: hash_file(folder / WEIGHTS)})
+
+
+def begin(name: str, start: Path) -> None:
+    """Save the method of checkpoints/NAME on the encoder of another checkpoint as it is: nothing is trained."""
+    plan, before = PLANS[name], read_manifest(start)
+    model = checkpoints.load(start, device="cpu", precision="float32")
+    method = METHODS[plan.method]
+    made = method(model.backbone, method.config_cls(**plan.config))
+    folder = Path("checkpoints") / name
+    recipe = before["training"]["recipe"] | {
+        "name": name, "command": "python -m benchmarks.ship_models begin", "method": plan.method,
+        "config": dict(plan.config), "init": start.name, "tuning": "frozen",
+    }  # fmt: skip
+    training = before["training"] | {"recipe": recipe, "steps": 0, "seconds": 0, "curve": []}
+    training["before"] = {key: before["training"][key] for key in ("steps", "seconds", "device", "curve", "recipe")}
+    checkpoints.save(made, folder, training=training)
+    save_file({f"head.{key}": value for key, value in made.head_state().items()}, folder / WEIGHTS, {"format": "pt"})
+    named = {"model": start.name, SHA256: hash_file(start / WEIGHTS)}
+    changed = {"start": named, "adapter_scale": before["adapter_scale"], "identity": before.get("identity", "weights")}
+    rewrite_manifest(folder, **changed, **{SHA256: hash_file(folder / WEIGHTS)})
 
 
 def _recipe(name: str, plan: Plan) -> dict[str, Any]:
@@ -125,16 +147,16 @@ def table(folder: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run one of the three commands."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("ship", "share", "table"))
+    parser.add_argument("what", choices=("ship", "share", "begin", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", action="append")
     parser.add_argument("--docs", action="store_true", help="put the short table into docs/results.md")
     chosen = parser.parse_args()
     if chosen.what != "table":
         for name in chosen.model or PLANS:
-            (ship if chosen.what == "ship" else share)(name, chosen.folder)
+            {"ship": ship, "share": share, "begin": begin}[chosen.what](name, chosen.folder)
         return
     short, figures = table(chosen.folder)
     print(f"{short}\n\n{figures}")

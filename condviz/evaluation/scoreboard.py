@@ -214,13 +214,8 @@ OVERALL = (
 
 
 @cache
-def pair_accuracies() -> dict[str, dict[str, float | None]]:
+def pair_accuracies() -> dict[str, dict[str, Metric]]:
     """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
-    return {name: {part: one.value for part, one in parts.items()} for name, parts in _measured().items()}
-
-
-@cache
-def _measured() -> dict[str, dict[str, Metric]]:
     try:
         models = read_board().models
     except DataError:
@@ -242,10 +237,8 @@ def efforts() -> dict[str, dict[str, float]]:
 
 def overall() -> dict[str, Metric]:
     """Return the mean pair accuracy (%) over `OVERALL` of each model that was measured on all of these parts."""
-    known = {
-        name: [one for part in OVERALL if (one := parts.get(part)) is not None] for name, parts in _measured().items()
-    }
-    return {name: mean_of(figures) for name, figures in known.items() if len(figures) == len(OVERALL)}
+    whole = {name: parts for name, parts in pair_accuracies().items() if {*OVERALL} <= {*parts}}
+    return {name: mean_of([parts[part] for part in OVERALL]) for name, parts in whole.items()}
 
 
 def mean_of(figures: Sequence[Metric]) -> Metric:
@@ -288,7 +281,7 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
     The best is called so only where no other may be as good.
     """
     infos = [info for info in infos if info.trained]
-    found = _measured()
+    found = pair_accuracies()
     texts: dict[str, list[str]] = {}
 
     def crown(scored: Mapping[str, Metric | None], text: str) -> None:

@@ -91,7 +91,7 @@ def info(name: str) -> ModelInfo:
 @pytest.mark.parametrize(("accuracy", "best"), [(60.0, "new"), (40.0, "old")])
 def test_a_model_that_lacks_a_part_is_no_leader(monkeypatch: pytest.MonkeyPatch, accuracy: float, best: str) -> None:
     old, new = (dict.fromkeys(scoreboard.OVERALL, Metric(value)) for value in (50.0, accuracy))
-    monkeypatch.setattr(scoreboard, "_measured", lambda: {"part": {"test": Metric(90.0)}, "old": old, "new": new})
+    monkeypatch.setattr(scoreboard, "pair_accuracies", lambda: {"part": {"test": Metric(90.0)}, "old": old, "new": new})
     infos = [info(name) for name in ("part", "old", "new")]
     assert scoreboard.best_encoder(infos) == best
     assert "one pass for any number of conditions" in scoreboard.strengths(infos)[best]

@@ -12,6 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CheckpointError, ConfigError
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import fast_encoder, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models import registry
@@ -58,9 +59,9 @@ def parse(text: object) -> dict[str, Any]:
 
 def starts(infos: Sequence[ModelInfo]) -> list[tuple[str, str]]:
     """Return those models that a training may start from, as choices: which agree best with people first."""
-    found = pair_accuracies()
+    found, none = pair_accuracies(), Metric(0.0)
     infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
-    rated = {info.name: found.get(info.name, {}).get("csts") or 0.0 for info in infos}
+    rated = {info.name: found.get(info.name, {}).get("csts", none).value or 0.0 for info in infos}
     choices = [
         (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
         for info in sorted(infos, key=lambda info: -rated[info.name])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 import condviz
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models.registry import describe
@@ -186,5 +187,5 @@ class Kinds(Figure):
             method = CATALOG[info.method]
             once = "yes" if method.separable else "partly" if method.meets == "router" else "no"
             able = ["yes" if info.encodes else "no", once, "yes" if info.has_router else "no"]
-            rows.append([info.title, info.kind, able, measured.get(name, {}).get(part)])
+            rows.append([info.title, info.kind, able, measured.get(name, {}).get(part, Metric(None)).value])
         return {"rows": rows, "about": PARTS[part].about}
