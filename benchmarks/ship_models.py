@@ -78,7 +78,9 @@ def begin(name: str, start: Path) -> None:
     training = before["training"] | {"recipe": recipe, "steps": 0, "seconds": 0, "curve": []}
     training["before"] = {key: before["training"][key] for key in ("steps", "seconds", "device", "curve", "recipe")}
     checkpoints.save(made, folder, training=training)
-    save_file({f"head.{key}": value for key, value in made.head_state().items()}, folder / WEIGHTS, {"format": "pt"})
+    head = {f"head.{key}": value for key, value in made.head_state().items()}
+    save_file(head, folder / WEIGHTS, metadata={"format": "pt"})
+    (folder / WEIGHTS).chmod(0o644)  # made private to the user
     named = {"model": start.name, SHA256: hash_file(start / WEIGHTS)}
     changed = {"start": named, "adapter_scale": before["adapter_scale"], "identity": before.get("identity", "weights")}
     rewrite_manifest(folder, **changed, **{SHA256: hash_file(folder / WEIGHTS)})
