@@ -9,21 +9,9 @@ from condviz.data.kg_formats import read_tables
 
 ENTITIES = 12
 WORDS = [
-    "animals",
-    "bike",
-    "cat",
-    "dogs",
-    "grass",
-    "happy",
-    "man",
-    "mood",
-    "number",
-    "over",
-    "park",
-    "rides",
-    "run",
+    "animals", "bike", "cat", "dogs", "grass", "happy", "man", "mood", "number", "over", "park", "rides", "run",
     "sport",
-]
+]  # fmt: skip
 RELATIONS = (("_in", "the park"), ("_has", "the mood"))
 
 

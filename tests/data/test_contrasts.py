@@ -19,7 +19,7 @@ FAMILIES = load_families()
 
 @pytest.fixture(scope="module")
 def rows() -> list[RatedPair]:
-    return build_pairs(FAMILIES[::2], ASPECTS, seed=7)
+    return build_pairs(FAMILIES[::4], ASPECTS, seed=7)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_values_that_say_that_there_is_nothing_are_not_alike() -> None:
 
 
 def test_every_pair_has_a_high_and_a_low_row(rows: list[RatedPair]) -> None:
-    assert len(rows) > 10_000
+    assert len(rows) > 5_000
     for one, other in zip(rows[::2], rows[1::2], strict=True):
         assert one.pair == other.pair
         assert (one.sentence1, one.sentence2) == (other.sentence1, other.sentence2)
@@ -90,7 +90,7 @@ def test_every_aspect_and_wording_is_as_often_high_as_low(rows: list[RatedPair])
 def test_rows_come_from_one_family_and_from_two(rows: list[RatedPair]) -> None:
     within = sum(row.family1 == row.family2 for row in rows) / len(rows)
     assert 0.5 < within < 0.9
-    assert len({row.family1 for row in rows}) > 0.45 * len(FAMILIES)
+    assert len({row.family1 for row in rows}) > 0.22 * len(FAMILIES)
     assert len({row.aspect for row in rows if ":" not in row.aspect}) >= 70
 
 

@@ -124,7 +124,7 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
         pages.append(page)
         page.set_default_timeout(PATIENCE_MS)
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(**media)
+        page.emulate_media(**{"reduced_motion": "reduce", **media})  # each frame of a motion is computed
         page.add_init_script(script)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))

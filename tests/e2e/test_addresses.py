@@ -68,13 +68,18 @@ def test_compare(open_page: Callable[..., Page]) -> None:
 
 def a_tab_that_is_left_keeps_its_address(page: Page) -> None:
     before = values(page.url)
+    page.set_viewport_size({"width": 380, "height": 800})  # a phone has all pages in one row
     follow_link(page, "Models")
     expect(page).to_have_url(re.compile("/models$"))
+    expect(page).to_have_title(re.compile("Models"))
+    expect(page.locator(".cv-nav [aria-current]")).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 1280, "height": 900})
     follow_link(page, "Compare")
     shares(page, before)
     page.go_back()
     expect(page.locator(".cv-nav [aria-current]")).to_have_text("Models")
     page.go_back()
+    expect(page).to_have_title(re.compile("Compare"))
     expect(page.locator("#cv-matrix table")).to_be_visible()
     shares(page, before)
 
@@ -85,14 +90,6 @@ def back_opens_the_sections_of_its_address(page: Page) -> None:
     expect(page.locator("#cv-matrix table")).to_be_hidden()
     page.go_back()
     expect(page.locator("#cv-matrix table")).to_contain_text("the place")
-
-
-def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    page.locator("#cv-compare-models > button").click()
-    expect(page).to_have_url(re.compile("s1=.*open=models"))
-    page.reload()
-    expect(page.locator("#cv-matrix table")).to_be_visible()
 
 
 def test_words(open_page: Callable[..., Page]) -> None:
@@ -107,6 +104,8 @@ def test_words(open_page: Callable[..., Page]) -> None:
     page.locator("#cv-words-heads .cv-head[data-layer='2'][data-head='4']").click()
     page.locator("#cv-words-heads").get_by_role("radio").nth(1).check(force=True)
     page.locator("#cv-words-heads .cv-head[data-layer='3'][data-head='5']").click()
+    for shown in ("[data-testid=strips-0]", ".cv-signed", "[data-copy=python]"):
+        expect(page.locator(f"#cv-page {shown}").first).to_be_visible()
     for part in ("at=1", "tokens=1", "less=0", "delete=1", "head=4.6", "from="):
         expect(page).to_have_url(re.compile(part))
     link = copied(page)
@@ -129,24 +128,31 @@ def test_words(open_page: Callable[..., Page]) -> None:
 def test_links_and_models(open_page: Callable[..., Page]) -> None:
     page = open_page("links?le=nurse")
     a_section_has_a_link(page, "nurse", "change", "#cv-links-table table")
-    page = open_page("models?m=case&by=cebab")
-    a_section_has_a_link(page, "CASE", "links", "#cv-models-graphs table")
+    page = open_page("models?m=case&by=cebab", width=1440)
+    sorted_by = "#cv-models-table th[aria-sort=descending]:has-text('Reviews')"
+    a_section_has_a_link(page, "CASE", "links", "#cv-models-graphs table", sorted_by)
 
 
-def a_section_has_a_link(page: Page, title: str, part: str, shown: str) -> None:
+def a_section_has_a_link(page: Page, title: str, part: str, *shown: str) -> None:
     expect(page.locator(":is(#cv-links-result .cv-headline, #cv-models-head h2):visible")).to_contain_text(title)
     name = urlsplit(page.url).path.strip("/")
     page.locator(f"#cv-{name}-{part} > button").click()
-    expect(page.locator(shown)).to_be_visible()
     expect(page).to_have_url(re.compile(f"open={part}"))
     with newcomer(page, page.url) as other:
-        expect(other.locator(shown)).to_be_visible()
+        for one in (page, other):
+            for found in shown:
+                expect(one.locator(found)).to_be_visible()
         shares(other, values(page.url))
 
 
 def test_errors(open_page: Callable[..., Page]) -> None:
     page = open_page("errors")
     expect(page.get_by_test_id("errors")).to_be_visible()
+    slice_ = page.locator("#cv-err-slices [data-filter]").first
+    wanted = slice_.get_attribute("data-filter")
+    slice_.click()
+    expect(page.get_by_test_id("count")).to_be_visible()
+    page.wait_for_url(lambda url: values(url).get("ef") == [wanted], wait_until="commit")
     page.get_by_label("Next row").click()
     expect(page).to_have_url(re.compile("er="))
     page.locator("#cv-errors-worst > button").click()
@@ -155,6 +161,7 @@ def test_errors(open_page: Callable[..., Page]) -> None:
     expect(page).to_have_url(re.compile("open=worst.export"))
     number = page.locator("#cv-err-row [data-number]").get_attribute("data-number")
     with newcomer(page, copied(page)) as other:
+        expect(other.get_by_test_id("errors")).to_contain_text(wanted)
         expect(other.locator("#cv-err-worst table")).to_be_visible()
         expect(other.locator("#cv-err-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-err-row [data-number]")).to_have_attribute("data-number", number)
@@ -193,11 +200,3 @@ def test_train(open_page: Callable[..., Page]) -> None:
         expect(other.locator("#cv-train-upload")).to_be_hidden()
         expect(other.locator("#cv-train-log-text")).to_be_visible()
         shares(other, values(page.url))
-
-
-def test_what_is_typed_before_a_link_is_answered_stays(open_page: Callable[..., Page]) -> None:
-    page = open_page("search?q=A+dog+runs.&c=the+animal&m=hyper-cl")
-    query = page.get_by_label("A sentence like those you want")
-    query.fill("A cat sleeps.")
-    expect(page.locator("#cv-search-result [data-asked]")).to_have_attribute("data-link", re.compile("A\\+dog"))
-    expect(query).to_have_value("A cat sleeps.")

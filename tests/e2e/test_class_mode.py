@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 from tests.e2e.conftest import visiting, wait_for_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 STEP = "learn?lesson=respect&step=1"
 
@@ -17,10 +19,10 @@ def unfold(page: Page) -> None:
     page.locator("#cv-learn-class summary").click()
 
 
-def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(browser: Browser, address: str) -> None:
-    from playwright.sync_api import expect
-
-    with visiting(browser.new_context()) as open_teacher, visiting(browser.new_context()) as open_student:
+def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(
+    context: BrowserContext, browser: Browser, address: str
+) -> None:
+    with visiting(context) as open_teacher, visiting(browser.new_context()) as open_student:
         teacher = wait_for_page(open_teacher(address + STEP))
         unfold(teacher)
         student = wait_for_page(open_student(address + STEP, width=380, height=800))

@@ -1,4 +1,4 @@
-"""The Compare tab in a browser: typing, links and history, errors, sections."""
+"""The Compare tab in a browser: typing, history, errors, tables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
-
-from tests.e2e.conftest import follow_link
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -30,11 +28,11 @@ def test_typing_scores_after_a_pause_and_back_returns(open_page: Callable[..., P
     page.go_back()
     scored(page, "the time of day")
     expect(page.get_by_label("Conditions, one per line")).to_have_value("the sport\nthe time of day")
+    a_press_while_words_are_looked_for_is_not_lost(page)
+    an_error_stands_beside_the_button_and_the_text_stays(page)
 
 
-def test_a_press_while_words_are_looked_for_is_not_lost(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK)
-    scored(page, "the sport")
+def a_press_while_words_are_looked_for_is_not_lost(page: Page) -> None:
     conditions, button = page.get_by_label("Conditions, one per line"), page.locator("#cv-run")
     many = [f"the part of number {number}" for number in range(12)]
     conditions.fill("\n".join(many))
@@ -45,31 +43,13 @@ def test_a_press_while_words_are_looked_for_is_not_lost(open_page: Callable[...,
     scored(page, "the place")
 
 
-def test_a_link_keeps_theme_and_open_sections(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK + "&open=models&__theme=dark")
-    expect(page.locator("#cv-matrix table")).to_be_visible()
-    follow_link(page, "Models")
-    expect(page).to_have_url(re.compile("/models.__theme=dark"))
-    page.go_back()
-    expect(page.get_by_test_id("theme-toggle")).to_have_attribute("aria-pressed", "true")
-    scored(page, "the sport")
-
-
-def test_an_error_stands_beside_the_button_and_the_text_stays(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK)
-    scored(page, "the sport")
+def an_error_stands_beside_the_button_and_the_text_stays(page: Page) -> None:
     page.get_by_label("Sentence 1").fill("")
     page.locator("#cv-run").click()
     expect(page.locator("#cv-notice [role=alert]")).to_contain_text("Sentence 1 is empty")
     expect(page.locator("#cv-notice [role=alert]")).to_be_in_viewport()
     expect(page.get_by_label("Sentence 2")).to_have_value("A woman skis in the morning.")
     expect(page.locator("#cv-result .cv-dimmed")).to_be_visible()
-
-
-def test_a_link_to_a_page_that_does_not_exist_says_so(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=nothing")
-    expect(page.locator("#cv-page-notice")).to_contain_text("nothing")
-    expect(page.get_by_test_id("headline")).to_contain_text("Under")  # Compare stands ready, without any model
 
 
 def test_a_table_is_scored_or_says_why_not(open_page: Callable[..., Page]) -> None:

@@ -15,32 +15,11 @@ from tests.e2e.conftest import follow_link
 SECONDS = 90_000
 
 
-def open_errors(open_page: Callable[..., Page], query: str = "errors", **options: object) -> Page:
-    page = open_page(query, **options)
-    wait_shown(page)
-    return page
-
-
-def wait_shown(page: Page) -> None:
+def open_errors(open_page: Callable[..., Page]) -> Page:
+    page = open_page("errors")
     page.wait_for_selector(".cv-err-result[data-ready=true]", timeout=SECONDS)
     page.wait_for_selector("#cv-err-figures [data-testid=figures-part]:not([data-wait])", timeout=SECONDS)
-
-
-def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message(
-    open_page: Callable[..., Page],
-) -> None:
-    page = open_errors(open_page)
-    slice_ = page.locator("#cv-err-slices [data-filter]").first
-    wanted = slice_.get_attribute("data-filter")
-    slice_.click()
-    expect(page.get_by_test_id("count")).to_be_visible()
-    page.wait_for_function("(f) => new URLSearchParams(location.search).get('ef') === f", arg=wanted)
-    page.reload(wait_until="commit")
-    wait_shown(page)
-    expect(page.get_by_test_id("errors")).to_contain_text(wanted)
-    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("golf > 1")
-    page.locator("#cv-err-run").click()
-    expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
+    return page
 
 
 def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: Callable[..., Page]) -> None:
@@ -53,8 +32,9 @@ def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: C
     expect(page).to_have_url(re.compile("es=3-9.12.*col=condition"))
 
 
-def test_reading_by_keyboard_keeps_tags_and_notes(open_page: Callable[..., Page]) -> None:
+def test_rows_are_read_by_keyboard_and_keep_tags_and_notes(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
+    assert page.locator("#cv-err-row").bounding_box()["y"] < page.viewport_size["height"], "on the first screen"
     detail = page.get_by_test_id("detail")
     before = detail.get_attribute("data-number")
     detail.focus()
@@ -71,6 +51,20 @@ def test_reading_by_keyboard_keeps_tags_and_notes(open_page: Callable[..., Page]
     saved = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     (noted,) = (line for line in saved if line["note"])
     assert (noted["row"], noted["tags"], noted["note"]) == (number, "number", "counts <b>wrongly</b>")
+    a_wrong_filter_gets_a_message(page)
+    a_row_opens_in_compare(page)
+
+
+def a_wrong_filter_gets_a_message(page: Page) -> None:
+    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("golf > 1")
+    page.locator("#cv-err-run").click()
+    expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
+
+
+def a_row_opens_in_compare(page: Page) -> None:
+    sentence = page.locator("#cv-err-row .cv-sentence").first.inner_text()
+    page.goto(page.url.partition("/errors")[0] + "/" + page.get_by_test_id("to-compare").get_attribute("href"))
+    expect(page.locator("#cv-sentence1 textarea")).to_have_value(sentence)
 
 
 def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Page], tmp_path: Path) -> None:
@@ -99,12 +93,3 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
     follow_link(page, "Errors")
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
     expect(page).to_have_url(re.compile("ed=upload(&|$)"))
-
-
-def test_a_row_stands_on_the_first_screen_and_opens_in_compare(open_page: Callable[..., Page]) -> None:
-    page = open_errors(open_page)
-    assert page.locator("#cv-err-row").bounding_box()["y"] < page.viewport_size["height"]
-    link = page.get_by_test_id("to-compare").get_attribute("href")
-    sentence = page.locator("#cv-err-row .cv-sentence").first.inner_text()
-    other = open_page(link)
-    expect(other.locator("#cv-sentence1 textarea")).to_have_value(sentence)

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from condviz.ui.state import path_of
-
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.app("failing")
 
 
-@pytest.mark.parametrize("name", ["compare", "errors"])  # of the others, tests/ui/test_events.py
-def test_what_fails_says_so_on_its_page(open_page: Callable[..., Page], name: str) -> None:
-    page = open_page(path_of(name))
+def test_what_fails_says_so_on_its_page(open_page: Callable[..., Page]) -> None:
+    page = open_page()  # of the other pages, tests/ui/test_events.py
     panel = page.locator("#cv-page")
     for button in panel.locator("button.primary:visible:enabled, .cv-section:visible > button.label-wrap").all():
         button.click()

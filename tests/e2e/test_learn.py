@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from condviz.data.lessons import Lesson, load_lessons
+from tests.e2e.conftest import go, visiting, wait_for_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import BrowserContext, Page
 
 WIDTHS, TALLEST = (380, 1024, 1440), 2000
-"""Every step is looked at on a phone, and on one of the others; all of them in both themes."""
+"""Every step is looked at on a phone, every second one on one of the others, too; the themes take turns."""
 FITS = """([width, height]) => {
     const { scrollWidth, scrollHeight } = document.documentElement;
     return scrollWidth <= width && scrollHeight < height;
@@ -35,16 +36,31 @@ def at(page: Page, step: int) -> None:
     expect(page.locator(READY)).to_be_attached()
 
 
+@pytest.fixture(scope="module")
+def window(context: BrowserContext, addresses: dict[str, str]) -> Iterator[Page]:
+    """A window in which the lessons are opened one after the other."""
+    with visiting(context) as open_:
+        yield wait_for_page(open_(addresses[""] + "learn"))
+
+
+def turn_to(page: Page, lesson: str, step: int) -> Page:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    go(page, f"learn?lesson={lesson}&step={step}")
+    expect(page.locator(f"#cv-learn-top [data-lesson={lesson}]")).to_be_attached()
+    at(page, step)
+    return page
+
+
 @pytest.mark.parametrize("lesson", load_lessons(), ids=lambda lesson: lesson.id)
-def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(open_page: Callable[..., Page], lesson: Lesson) -> None:
-    page = open_page(f"learn?lesson={lesson.id}&step=1")
+def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(window: Page, lesson: Lesson) -> None:
+    page = turn_to(window, lesson.id, 1)
     count = len(lesson.steps) + 1
     for step in range(1, count + 1):
         at(page, step)
         expect(page.locator("#cv-learn-notice [role=alert]")).to_have_count(0)
-        for place, width in enumerate((WIDTHS[0], WIDTHS[1 + step % 2])):
+        page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", step // 2 % 2 == 0)
+        for width in (WIDTHS[0], WIDTHS[1 + step // 2 % 2])[: 1 + step % 2]:
             page.set_viewport_size({"width": width, "height": 800})
-            page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", (place + step // 2) % 2 == 0)
             page.wait_for_function(FITS, arg=[width, TALLEST])  # figures follow the window
             assert page.evaluate(SMALL) == [], (step, width)
         if step < count:
@@ -105,9 +121,8 @@ def test_what_a_student_changes_goes_into_the_address_and_on_to_compare(open_pag
     expect(page.locator("#cv-sentence2 textarea")).to_have_value("Nine monks play table tennis.")
 
 
-def test_arrows_turn_by_mouse_and_by_keys(open_page: Callable[..., Page]) -> None:
-    page = open_page("learn?lesson=vectors&step=2")
-    at(page, 2)
+def test_arrows_turn_by_mouse_and_by_keys(window: Page) -> None:
+    page = turn_to(window, "vectors", 2)
     first, said = page.locator("[data-arrow='0']"), page.locator("[data-cosine]")
     first.focus()
     for _ in range(20):
@@ -122,9 +137,8 @@ def test_arrows_turn_by_mouse_and_by_keys(open_page: Callable[..., Page]) -> Non
     expect(said).to_contain_text("−")
 
 
-def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(open_page: Callable[..., Page]) -> None:
-    page = open_page("learn?lesson=hyper-cl&step=5")
-    at(page, 5)
+def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(window: Page) -> None:
+    page = turn_to(window, "hyper-cl", 5)
     page.locator("[data-value='1']").click()
     expect(page).to_have_url(re.compile("p.off=1"))
     expect(page.locator(".cv-step-picture .cv-headline")).to_contain_text("47 of 48")

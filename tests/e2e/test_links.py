@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.conftest import go
 from tests.kg_toy import write_graph
 
 if TYPE_CHECKING:
@@ -18,20 +18,8 @@ if TYPE_CHECKING:
 HEADLINE = "#cv-links-result .cv-headline"
 
 
-@pytest.fixture
-def links(open_page: Callable[..., Page]) -> Callable[..., Page]:
-    """Open the tab by a link."""
-
-    def open_(query: str = "", **options: Any) -> Page:
-        page = open_page(f"links{query}", **options)
-        expect(page.locator(HEADLINE)).to_be_visible()
-        return page
-
-    return open_
-
-
-def test_anything_can_be_typed_and_has_a_link(links: Callable[..., Page]) -> None:
-    page = links()
+def test_anything_can_be_typed_and_has_a_link(open_page: Callable[..., Page]) -> None:
+    page = open_page("links")
     expect(page.locator(HEADLINE)).to_contain_text("honey")
     field = page.locator("#cv-links-entity input")
     field.fill("brown bear cub")
@@ -43,12 +31,12 @@ def test_anything_can_be_typed_and_has_a_link(links: Callable[..., Page]) -> Non
     page.go_back()
     expect(page.locator(HEADLINE)).to_contain_text("brown bear cub")
     expect(field).to_have_value("brown bear cub")
-    page.reload()
-    expect(page.locator(HEADLINE)).to_contain_text("brown bear cub")
+    enter_asks_what_was_typed_not_the_first_name_that_contains_it(page)
+    go(page, "links?lg=everyday&lm=everyday-concat&le=forest&lr=lives_in&li=1&lk=25")  # of the first edition
+    expect(page.locator("#cv-links-result h3").first).to_have_text("What lives in the forest?")
 
 
-def test_enter_asks_what_was_typed_not_the_first_name_that_contains_it(links: Callable[..., Page]) -> None:
-    page = links()
+def enter_asks_what_was_typed_not_the_first_name_that_contains_it(page: Page) -> None:
     field = page.locator("#cv-links-entity input")
     shown = page.get_by_role("option").first
     field.clear()
@@ -68,13 +56,8 @@ def test_enter_asks_what_was_typed_not_the_first_name_that_contains_it(links: Ca
     expect(page.get_by_test_id("notice-error").first).to_contain_text("No entity is given")
 
 
-def test_a_link_of_the_first_edition_asks_its_question(links: Callable[..., Page]) -> None:
-    page = links("?lg=everyday&lm=everyday-concat&le=forest&lr=lives_in&li=1&lk=25")
-    expect(page.locator("#cv-links-result h3").first).to_have_text("What lives in the forest?")
-
-
-def test_a_graph_of_ones_own_is_asked_about_also_from_its_link(links: Callable[..., Page], tmp_path: Path) -> None:
-    page = links("?open=own")
+def test_a_graph_of_ones_own_is_asked_about_also_from_its_link(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    page = open_page("links?open=own")
     tables = sorted(write_graph(tmp_path / "mine").iterdir())
     page.locator("#cv-links-own input[type=file]").set_input_files(tables)
     expect(page).to_have_url(re.compile("lg=upload-"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
-    page = open_page(query, **{"reduced_motion": "reduce", **options})
+    page = open_page(query, **options)
     pane(page, "after", "[data-ready=true]").wait_for()
     expect(page.locator("#cv-page .cv-headline").first).to_be_visible()
     expect(page.locator("#cv-page .cv-notice-busy")).to_have_count(0)  # what was drawn on opening has come
@@ -43,25 +43,31 @@ def lasso(page: Page, side: str) -> None:
     page.mouse.up()
 
 
-def test_the_first_map_is_there_without_a_model_and_a_phone_shows_one_picture(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page)
+def test_the_first_map_moves_and_its_points_are_searched_looped_and_opened(open_page: Callable[..., Page]) -> None:
+    page = open_map(open_page, reduced_motion="no-preference")
+    expect(pane(page, "after")).to_have_attribute("data-share", "1.00")  # from before to after
+    page.emulate_media(reduced_motion="reduce")
     expect(page.get_by_test_id("map-headline")).to_contain_text("same value are neighbours")
     expect(page.locator("#cv-map-after .points path")).to_have_count(60)
     expect(page.locator(".cv-map-key")).to_have_count(15)
-    page.set_viewport_size({"width": 380, "height": 800})
+    figures_are_presented_in_larger_type(page)
+    a_point_opens_its_neighbours(page)
+    go(page, "map")
+    expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")
+    a_loop_greys_the_others_and_lists_what_is_inside(page)
+    impurity_is_a_section_and_its_counts_choose_points(page)
+    search_and_legend_light_up_points(page)
+    go(page, "map?i=3-5.11")
+    expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
+    expect(pane(page, "after")).to_have_attribute("data-selected", "4")
+    go(page, "map?by=cluster")
+    expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
+    page.set_viewport_size({"width": 380, "height": 800})  # a phone shows one picture
     expect(pane(page, "before")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.set_viewport_size({"width": 1280, "height": 900})
-    search_and_legend_light_up_points(page)
 
 
-def test_the_first_map_moves_from_before_to_after(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page, reduced_motion="no-preference")
-    expect(pane(page, "after")).to_have_attribute("data-share", "1.00")
-
-
-def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page)
+def a_loop_greys_the_others_and_lists_what_is_inside(page: Page) -> None:
     lasso(page, "after")
     count = page.get_by_test_id("map-count")
     expect(count).to_contain_text(re.compile(r"^\d+ of 60 points"))
@@ -77,30 +83,15 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
     expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
     page.get_by_test_id("map-chosen").get_by_role("button", name="Clear", exact=True).click()
     expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")
-    impurity_is_a_section_and_its_counts_choose_points(page)
 
 
-def test_points_chosen_by_hand_and_clusters_have_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page("map?i=3-5.11")
-    expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
-    expect(page.locator("#cv-map-after .cv-figure")).to_have_attribute("data-selected", "4")
-    go(page, "map?by=cluster")
-    expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
-
-
-def test_a_point_opens_its_neighbours_and_has_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page)
-    page.locator("#cv-map-after .points path").nth(5).click(force=True)
-    near = page.get_by_test_id("map-neighbors")
-    expect(near.get_by_role("heading", level=4)).to_have_count(2)
-    expect(page).to_have_url(re.compile(r"p=\d+$"))
-    marked = page.url.rpartition("p=")[2]
-    for side in ("before", "after"):
-        expect(pane(page, side)).to_have_attribute("data-marked", marked)
-    page.locator("h1").click()
-    expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
-    page.reload()
-    expect(near).to_contain_text("Neighbours of")
+def impurity_is_a_section_and_its_counts_choose_points(page: Page) -> None:
+    page.locator("#cv-map-impurity > button").click()
+    expect(page.get_by_test_id("impurity")).to_contain_text("random matrices")
+    cell = page.locator("[data-testid=crosstab-after] [data-act=cell]").first
+    count = cell.inner_text()
+    cell.click()
+    expect(page.get_by_test_id("map-count")).to_contain_text(f"{count} of 60 points")
 
 
 def search_and_legend_light_up_points(page: Page) -> None:
@@ -111,6 +102,28 @@ def search_and_legend_light_up_points(page: Page) -> None:
     expect(page).to_have_url(re.compile("v="))
     page.go_back()
     expect(page.get_by_test_id("map-count")).to_contain_text("night")
+
+
+def a_point_opens_its_neighbours(page: Page) -> None:
+    page.locator("#cv-map-after .points path").nth(5).click(force=True)
+    near = page.get_by_test_id("map-neighbors")
+    expect(near.get_by_role("heading", level=4)).to_have_count(2)
+    expect(page).to_have_url(re.compile(r"p=\d+$"))
+    marked = page.url.rpartition("p=")[2]
+    for side in ("before", "after"):
+        expect(pane(page, side)).to_have_attribute("data-marked", marked)
+    page.locator("h1").click()
+    expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
+
+
+def figures_are_presented_in_larger_type(page: Page) -> None:
+    label = page.locator("#cv-map-after .annotation-text").first
+    expect(label).to_have_css("font-size", "13px")
+    page.get_by_role("button", name="Present").click()
+    expect(label).to_have_css("font-size", "18.2px")
+    expect(page.locator("#cv-map-after .cv-figure-tools")).to_be_hidden()
+    page.get_by_role("button", name="Present").click()
+    expect(label).to_have_css("font-size", "13px")
 
 
 def test_own_sentences_are_drawn_have_a_link_and_errors_show(open_page: Callable[..., Page]) -> None:
@@ -160,12 +173,3 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     page.goto(address)
     expect(page.locator("#cv-map-notice")).to_contain_text("table")
     expect(page.locator("#cv-map-upload")).to_be_visible()
-
-
-def impurity_is_a_section_and_its_counts_choose_points(page: Page) -> None:
-    page.locator("#cv-map-impurity > button").click()
-    expect(page.get_by_test_id("impurity")).to_contain_text("random matrices")
-    cell = page.locator("[data-testid=crosstab-after] [data-act=cell]").first
-    count = cell.inner_text()
-    cell.click()
-    expect(page.get_by_test_id("map-count")).to_contain_text(f"{count} of 60 points")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
@@ -21,8 +20,10 @@ START = "search?q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"
 
 def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_page: Callable[..., Page]) -> None:
     page = open_page(START)
-    page.locator(RESULT).wait_for()
-    page.get_by_label("A sentence like those you want").fill("A cat sleeps in the snow.")
+    query = page.get_by_label("A sentence like those you want")
+    query.fill("A cat sleeps in the snow.")  # before the link is answered
+    expect(page.locator("#cv-search-result [data-asked]")).to_have_attribute("data-link", re.compile("Two\\+women"))
+    expect(query).to_have_value("A cat sleeps in the snow.")
     page.locator("#cv-search-conditions textarea").fill("the weather\nthe animal")
     page.locator("#cv-search-run").click()
     page.wait_for_url("**q=A+cat+sleeps**")
@@ -33,25 +34,16 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     again.locator(RESULT).wait_for()
     expect(again.locator(f"{RESULT} .cv-hit-text")).to_have_text(found)
     assert again.evaluate("document.documentElement.scrollWidth") <= 380
-
-
-def test_back_returns_to_the_search_of_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page(START)
-    page.locator(RESULT).wait_for()
-    page.locator("#cv-search-conditions textarea").fill("the animal")
-    page.locator("#cv-search-run").click()
-    page.wait_for_url("**c=the+animal**")
+    page.bring_to_front()
     page.go_back()
     expect(page.locator(f"{RESULT} .cv-search-list h3")).to_have_text(["the weather"])
+    ones_own_texts_are_searched(page)
 
 
-def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    file = tmp_path / "own.csv"
-    file.write_text("text\nA cat sleeps.\nIt rains in the park.\nTwo boys run.\n")
-    page = open_page(START)
-    page.locator(RESULT).wait_for()
+def ones_own_texts_are_searched(page: Page) -> None:
+    upload = {"name": "own.csv", "mimeType": "text/csv", "buffer": b"text\nA cat sleeps.\nIt rains.\nTwo boys run.\n"}
     page.locator("#cv-search-own button").first.click()
-    page.locator("#cv-search-file input[type=file]").set_input_files(file)
+    page.locator("#cv-search-file input[type=file]").set_input_files(upload)
     page.locator("#cv-search-file", has_text="own").wait_for()
     page.locator("#cv-search-encode").click()
     page.locator(RESULT).get_by_text("3 texts").wait_for()

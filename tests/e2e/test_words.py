@@ -35,10 +35,14 @@ def test_the_tint_moves_with_the_condition_without_the_server(open_page: Callabl
     assert strongest(page) == "laughing"
     page.keyboard.press("ArrowLeft")
     assert strongest(page) == "surfs"
+    expect(page.get_by_role("link", name="Your texts from Compare")).to_be_hidden()
+    a_held_word_shows_every_condition_until_it_is_let_go(page)
+    two_sentences_stand_beside_each_other(page)
+    an_error_dims_what_was_shown_and_back_returns_to_it(page)
 
 
-def test_a_held_word_shows_every_condition_until_it_is_let_go(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK + "&open=strips")
+def a_held_word_shows_every_condition_until_it_is_let_go(page: Page) -> None:
+    page.locator("#cv-words-strips > button").click()
     expect(page.get_by_test_id("strips-0")).to_be_visible()
     page.locator(f"{WORDS} .cv-token", has_text="surfs").click()
     tip = page.locator(".cv-word-tip")
@@ -51,9 +55,16 @@ def test_a_held_word_shows_every_condition_until_it_is_let_go(open_page: Callabl
     expect(tip).to_have_count(0)
 
 
-def test_an_error_dims_what_was_shown_and_back_returns_to_it(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK)
-    expect(page.locator(f"{WORDS}[data-asked]")).to_be_visible()
+def two_sentences_stand_beside_each_other(page: Page) -> None:
+    page.locator("#cv-words-figures > button").click()
+    expect(page.get_by_test_id("figure-7")).to_be_visible()
+    page.locator("#cv-words-pair > button").click()
+    page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
+    page.locator("#cv-words-both").click()
+    expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
+
+
+def an_error_dims_what_was_shown_and_back_returns_to_it(page: Page) -> None:
     sentence = page.locator("#cv-words-sentence textarea")
     sentence.fill("Two cats sleep.")
     page.locator("#cv-words-run").click()
@@ -67,22 +78,6 @@ def test_an_error_dims_what_was_shown_and_back_returns_to_it(open_page: Callable
     expect(page.get_by_test_id("words-headline")).to_contain_text("“surfs”")
 
 
-def test_every_section_opens(open_page: Callable[..., Page]) -> None:
-    page = open_page(LINK)
-    expect(page.locator(WORDS)).to_be_visible()
-    shown = {
-        "difference": ".cv-signed", "deletion": ".cv-top-mark", "heads": ".cv-head[aria-pressed=true]",
-        "figures": "[data-testid=figure-7]", "export": "[data-copy=python]",
-    }  # fmt: skip
-    for name, found in shown.items():
-        page.locator(f"#cv-words-{name} > button").click()
-        expect(page.locator(f"#cv-words-{name} {found}").first).to_be_visible()
-    page.locator("#cv-words-pair > button").click()
-    page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
-    page.locator("#cv-words-both").click()
-    expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
-
-
 def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[..., Page]) -> None:
     page = open_page("words?s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>", width=380, height=800)
     expect(page.locator(WORDS)).to_contain_text("{{")
@@ -91,23 +86,19 @@ def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[
 
 
 def test_the_texts_of_compare_are_taken_over(open_page: Callable[..., Page]) -> None:
-    page = open_page("words")
-    expect(page.get_by_test_id("words-headline")).to_contain_text("“tennis”")  # an example that the router gets right
-    assert "s1=" not in page.url
-    carried = page.get_by_role("link", name="Your texts from Compare")
-    expect(carried).to_be_hidden()
-    follow_link(page, "Compare")
-    page.goto(page.url + "?s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm", wait_until="commit")
+    page = open_page("?t=nothing&s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm&__theme=dark")
+    expect(page.locator("#cv-page-notice")).to_contain_text("nothing")  # there is no page of this name
     expect(page.get_by_test_id("headline")).to_be_visible()
     follow_link(page, "Words")
-    expect(page).to_have_url(re.compile("/words.s1=A.man.surfs.*s2=A.woman.skis"))
+    expect(page).to_have_url(re.compile("/words.(?=.*s1=A.man.surfs.*s2=A.woman.skis)(?=.*__theme=dark)"))
+    expect(page.get_by_test_id("theme-toggle")).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
     page.goto(page.url.split("?")[0] + "?s1=Snow+fell.&c=the+weather", wait_until="commit")
     expect(page.locator(WORDS)).to_contain_text("Snow")
     follow_link(page, "Compare")
     follow_link(page, "Words")  # these have been here already
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("Snow fell.")
-    carried.click()
+    page.get_by_role("link", name="Your texts from Compare").click()
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
     follow_link(page, "Search")
     page.get_by_role("link", name="Your first sentence from Compare").click()
