@@ -78,9 +78,11 @@ MARKED = {
 SHARED = {
     "browser": ("tests/e2e/",),
     "children": ("tests/training/test_job_processes.py", "tests/store/test_kill.py"),
+    "compiled": ("tests/analysis/test_layout.py", "tests/benchmarks/test_deploy.py"),
     "rows": tuple(f"tests/data/test_{name}.py" for name in ("same_rows", "corpora", "plain")),
 }
-"""What is made once -> tests that use it: a server and a browser; what forks children; the rows of corpora."""
+"""What is made once -> tests that use it: a server and a browser; what forks children; what numba
+compiles in a new environment; the rows of corpora."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from condviz.ui.pool import ModelPool
 
 NAMES = (
-    "minilm", "bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "case", "csr-bi", "csr-prefix", "hyper-cl",
+    "minilm", "bi-encoder", "bi-encoder-csts", "case", "csr-bi", "csr-prefix", "hyper-cl",
     "cross-encoder", "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
 )  # fmt: skip
 """What tests and lessons ask for; others are added once a page is opened."""

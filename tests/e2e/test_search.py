@@ -22,7 +22,7 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     page = open_page(START)
     query = page.get_by_label("A sentence like those you want")
     query.fill("A cat sleeps in the snow.")  # before the link is answered
-    expect(page.locator("#cv-search-result [data-asked]")).to_have_attribute("data-link", re.compile("Two\\+women"))
+    expect(page.locator(RESULT)).to_have_attribute("data-link", re.compile("Two\\+women"))
     expect(query).to_have_value("A cat sleeps in the snow.")
     page.locator("#cv-search-conditions textarea").fill("the weather\nthe animal")
     page.locator("#cv-search-run").click()
