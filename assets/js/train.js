@@ -17,6 +17,7 @@
 
   const train = (element, watch, send) => {
     let focused = null;
+    let pressed = null;
     let focusedRun = null;  // the training that was brought into view last
     let place = null;  // of a log that somebody scrolled back; null stays at its end
     element.addEventListener("click", (event) => {
@@ -24,6 +25,13 @@
       if (!button || ask(button)) return;
       const { act, run } = button.dataset;
       send({ act, run });
+    });
+    // An update may put a new button in the place of the one that is being pressed: then there is no click.
+    element.addEventListener("pointerdown", (event) => { pressed = event.target.closest("[data-act]"); });
+    element.addEventListener("pointerup", (event) => {
+      const { act, run } = pressed?.dataset ?? {};
+      const button = event.target.closest("[data-act]");
+      if (act && !pressed.isConnected && button?.dataset.act === act && button.dataset.run === run) button.click();
     });
     element.addEventListener("focusin", (event) => {
       const button = event.target.closest("[data-act]");

@@ -353,7 +353,7 @@ def plot_calibration(study: Study) -> go.Figure:
             x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
             line={"color": colour}, marker={"color": colour, "size": 7},
         )  # fmt: skip
-    _finish(figure, "% of rows that score lower", "mean rating, with 95 % interval")
+    _finish(figure, "% of all rows that score lower", "mean rating, with 95 % interval")
     figure.update_layout(yaxis={"range": [0.9, 5.1]})
     return figure
 

@@ -327,10 +327,10 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
             "lower or higher."
         )
     long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
-    averaged = "; where ratings differ, their mean is taken" if (spread.to_numpy() > 1).any() else " left out"
+    averaged = "; where ratings differ, their mean is taken" if (spread.to_numpy() > 1).any() else ""
     facts = (
-        (len(pairs) - len(rated), "without a rating left out"),
-        (len(rated) - len(rows), f"repeated{averaged}"),
+        (len(pairs) - len(rated), "left out for want of a rating"),
+        (len(rated) - len(rows), f"left out as repeated{averaged}"),
         (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
     )
     notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))

@@ -48,7 +48,7 @@ def rows(items: int, conditions: int = 2, *, seed: int = 0) -> Dataset:
 
 def test_the_headline_says_only_what_the_figures_support() -> None:
     assert re.search(
-        r"puts \d+ of 120 sentence pairs in the order of the ratings \(\d+ %", said(toy_study(second=False))
+        r"puts \d+ of 120 sentence pairs in the order of the ratings \(\d+\s%", said(toy_study(second=False))
     )
     bare = make_dataset("t", [Pair(f"a{i}", "b", "x") for i in range(3)])
     assert "Nothing can be said" in said(make_study(bare, judge(bare, "m", np.arange(3.0))))

@@ -70,8 +70,8 @@ class Choice:
     exclude_seen: bool = False
     selected: tuple[int, ...] = ()
     """Positions of rows chosen in the plot."""
-    target: str = "over"
-    """What slices are looked for: a key of `TARGETS`."""
+    target: str = ""
+    """What slices are looked for: a key of `TARGETS`; "" for what the headline names."""
     view: str = ""
     """Key of `VIEWS`; "" for that of one model or of two."""
     row: int | None = None

@@ -134,7 +134,7 @@ class ErrorsTab:
         same = old.source == source
         first, second = _two((model, second) if same else self._in_pool(model, second))
         row = old.row if same else None
-        target = old.target if second or old.target not in ("first", "second") else "over"
+        target = old.target if second or old.target not in ("first", "second") else ""
         asked = Choice(source, first, second, filter_ or "", exclude, (), target, old.view, row)
         yield from self._find(asked, shown=choice)
 
@@ -316,7 +316,7 @@ class ErrorsTab:
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
             source, first(values, "ea") or self.pool.default, second, **self.options.read(values),
-            target=target if target in TARGETS else "over", view=drawn if drawn in view.VIEWS else "",
+            target=target if target in TARGETS else "", view=drawn if drawn in view.VIEWS else "",
             row=row - 1 if row else None,
         )  # fmt: skip
         known = key in {name for _, name in self.desk.corpora()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from condviz.analysis.errors.filters import TARGETS, quote
+from condviz.analysis.errors.filters import quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import GroupErrors, show_p
 from condviz.analysis.errors.rewrites import Effect
@@ -100,6 +100,7 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
 
 def slices(study: ErrorStudy, target: str) -> Markup:
     """Render the choice of what to look for, and the slices that were found as buttons that filter by them."""
+    target = target or (study.apart if len(study.models) > 1 else study.worst or ("",))[0] or "over"
     search = study.searches.get(target)
     found = search.slices if search else ()
     sure = [one for one in found if one.q < SIGNIFICANT]
@@ -110,10 +111,8 @@ def slices(study: ErrorStudy, target: str) -> Markup:
          "said": _against_rest(study, target, one)}
         for one in (sure or weak)[:SHOWN]
     ]  # fmt: skip
-    return render(
-        "errors/slices.html", search=search, sure=len(sure), rows=rows, targets=titles, target=target,
-        explained=TARGETS[target], rated=int((study.mask & study.study.rated).sum()),
-    )  # fmt: skip
+    shown = {"search": search, "sure": len(sure), "rows": rows, "targets": titles, "target": target}
+    return render("errors/slices.html", rated=int((study.mask & study.study.rated).sum()), **shown)
 
 
 def row_view(study: Study, row: int, place: int, count: int) -> Markup:
