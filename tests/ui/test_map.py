@@ -16,8 +16,8 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
-from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
-from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes
+from condviz.ui.map.tab import TAB, MapTab, _api_points
+from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, untold
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
@@ -66,7 +66,7 @@ def test_conditions_that_most_sentences_say_nothing_of_are_named() -> None:
             return np.full((len(sentences), 1), float(conditions[0] == "the sport"))
 
     points = points_from_texts(["One.", "Two.", "Three."], ["the sport", f"{HOSTILE}"])
-    notes = _untold(Judge(), points)
+    notes = untold(Judge(), points)
     assert len(notes) == 1
     assert HOSTILE in notes[0]
 

@@ -11,7 +11,6 @@ from weakref import ref
 
 import gradio as gr
 
-from condviz.analysis.groups import told_share
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import build_map
 from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
@@ -31,8 +30,6 @@ from condviz.ui.state import Values, first, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
-TOLD_CONDITIONS = 20
-"""Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
 BUDGET = Budget(10.0, "many", share=0.8)  # 60 sentences, each alone and under its condition
 _SHARED: dict[str, Any] = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
 _CLICKS = "condviz.map(element, (data) => trigger('act', data));"
@@ -223,7 +220,7 @@ class MapTab:
             for done, total in work.steps():
                 yield self._busy(message, done / total if total else 0.0)
             result = work.result()
-            asked = self.pool.run(_untold, form.model, result.points)
+            asked = self.pool.run(view.untold, form.model, result.points)
             for _ in asked.steps():
                 yield self._busy(message, 1.0)
             result = replace(result, notes=(*result.notes, *asked.result()))
@@ -395,16 +392,6 @@ def _panel(name: str, title: str, min_width: int, **options: Any) -> gr.HTML:  #
     with gr.Column(min_width=min_width, scale=3, elem_id=f"cv-map-{name}-column"):
         html(render("map/title.html", text=title), elem_id=f"cv-map-{name}-title")
         return plotly_panel(elem_id=f"cv-map-{name}", label=title, **options)
-
-
-def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
-    """Return a note for each condition of which most sentences under it, judged by a sample, say nothing."""
-    notes = []
-    for group in points.groups[:TOLD_CONDITIONS]:
-        texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
-        if told_share(model, texts, group) < 0.5:
-            notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
-    return notes
 
 
 def _compile() -> None:

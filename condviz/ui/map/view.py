@@ -14,6 +14,7 @@ from weakref import ref
 import gradio as gr
 from cachetools import LRUCache
 
+from condviz.analysis.groups import told_share
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError, check_count
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
+TOLD_CONDITIONS = 20
+"""Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
@@ -259,6 +262,16 @@ def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
 def has_maps(info: ModelInfo) -> bool:
     """Whether a model has maps: without a condition, or vectors, there is nothing to lay out before and after."""
     return info.kind != "cross" and info.conditional and not info.graph
+
+
+def untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
+    """Return a note for each condition of which most sentences under it, judged by a sample, say nothing."""
+    notes = []
+    for group in points.groups[:TOLD_CONDITIONS]:
+        texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
+        if told_share(model, texts, group) < 0.5:
+            notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
+    return notes
 
 
 @cache
