@@ -1,7 +1,4 @@
-"""What CASE subtracts: the condition alone, from its encoding in the light of a sentence, and what that changes.
-
-Isotropy is that of tables 4 and 5 of the paper; the made-up items show what each projection keeps.
-"""
+"""What CASE subtracts: the condition alone, from its encoding in the light of a sentence, and what projections keep."""
 
 from __future__ import annotations
 
@@ -11,63 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.analysis.geometry import Isotropy, cosines_to_mean, isotropy
 from condviz.errors import ConfigError, require
-from condviz.models.registry import load
-from condviz.types import ModelInfo, Result, table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from condviz.methods import ConditionalScorer
-
-SIDES = ("cond", "cond − c")
-
-
-@dataclass(frozen=True)
-class Subtraction(Result):
-    """How evenly vectors point with the condition and without it."""
-
-    model: ModelInfo
-    cosines: np.ndarray
-    """(2, n) cosine of each vector to the mean vector, of both `SIDES`."""
-    isotropy: tuple[Isotropy, Isotropy]
-    """Mean and deviation of these cosines, and IPC, of both."""
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row for each side."""
-        return table(list(self.isotropy)).set_axis(list(SIDES))
-
-
-def compare_isotropy(
-    model: str | ConditionalScorer, sentences: Sequence[str], conditions: Sequence[str]
-) -> Subtraction:
-    """Compare e(c|s) with e(c|s) - e(c), before any projection.
-
-    Args:
-        model: A CASE model that subtracts, or its name.
-        sentences: n sentences.
-        conditions: n conditions, one for each.
-
-    Raises:
-        ConfigError: If the model is not CASE, or subtracts nothing.
-        DataError: If a vector has no direction.
-    """
-    model = load(model)
-    _check_subtracts(model)
-    offsets = np.asarray(model.encode_offsets(sentences, conditions), dtype=np.float64)
-    sides = (offsets + model.encode_sentences(conditions), offsets)
-    return Subtraction(
-        model.info, np.stack([cosines_to_mean(side) for side in sides]), (isotropy(sides[0]), isotropy(sides[1]))
-    )
 
 
 def _check_subtracts(model: ConditionalScorer) -> None:
     if not hasattr(model, "encode_offsets") or not model.method_config.subtract:
         raise ConfigError(f"{model.info.name} subtracts nothing. Choose case or case-zero-shot.")
-
-
-# ---- step by step ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from condviz.analysis.maps import build_map
 from condviz.analysis.points import points_from_table, scene_points
 from condviz.cli import options as shared
@@ -71,7 +73,8 @@ def run_words(options: argparse.Namespace) -> None:
 def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Sequence[WordReading]) -> None:
     """Write the words of every model, and the figures of those with a router, for every sentence and condition."""
     from condviz.analysis.attention import read_pictures
-    from condviz.plots import router, words
+    from condviz.plots import words
+    from condviz.plots.html import to_page
 
     parts = []
     for model, reading in zip(models, readings, strict=True):
@@ -83,10 +86,11 @@ def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Seq
         for number, text in enumerate(reading.texts, start=1):
             pictures = read_pictures(model, text.sentence, reading.conditions)
             parts += [
-                (f"{name}, sentence {number}, {condition}", router.figures(pictures, place))
+                (f"{name}, sentence {number}, {condition}", words.figures(pictures, place))
                 for place, condition in enumerate(reading.conditions)
             ]
-    shared.write(path, words.to_page("Figures 5 to 7 of the CSR paper", parts))
+    body = Markup("").join(Markup("<h2>{}</h2>{}").format(*part) for part in parts)
+    shared.write(path, to_page("Figures 5 to 7 of the CSR paper", body, *words.STYLES))
 
 
 def _format_words(readings: Sequence[WordReading], tests: Sequence[DeletionTest]) -> str:
@@ -161,9 +165,10 @@ def run_map(options: argparse.Namespace) -> None:
     with progress_bar("map", "‰") as update:
         made = build_map(model, points, **settings, progress=update)
     if options.html:
-        from condviz.plots.maps import map_page
+        from condviz.plots.html import to_page
+        from condviz.plots.maps import to_html
 
-        shared.write(options.html, map_page(made))
+        shared.write(options.html, to_page(f"{made.model['title']}: map", to_html(made)))
     if options.json:
         shared.write(options.json, json.dumps(made.to_dict(), ensure_ascii=False) + "\n")
     tell(*made.notes)

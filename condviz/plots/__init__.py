@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 PICTURES = {
     "Attribution": "condviz.plots.similarity",
     "Comparison": "condviz.plots.similarity",
-    "DeletionTest": "condviz.plots.router",
+    "DeletionTest": "condviz.plots.words",
     "ErrorStudy": "condviz.plots.errors",
     "Evaluation": "condviz.plots.errors",
     "EmbeddingMap": "condviz.plots.maps",
-    "HeadMap": "condviz.plots.router",
-    "RouterPictures": "condviz.plots.router",
+    "HeadMap": "condviz.plots.words",
+    "RouterPictures": "condviz.plots.words",
     "WordReading": "condviz.plots.words",
     "CrossTable": "condviz.plots.search",
     "Groups": "condviz.plots.search",
@@ -25,8 +25,7 @@ PICTURES = {
     "SortingConditions": "condviz.plots.search",
     "Twins": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
-    "Subtraction": "condviz.plots.curves",
-    "Trained": "condviz.plots.curves",
+    "Trained": "condviz.plots.svg",
     "LinkProfile": "condviz.plots.links",
 }
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""

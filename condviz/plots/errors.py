@@ -18,7 +18,7 @@ from condviz.evaluation.agreement import FIGURES
 from condviz.evaluation.csts import Evaluation
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.verdicts import COUNTED, between
-from condviz.plots.html import plain, render, signed, term, with_styles
+from condviz.plots.html import plain, render, signed, term, to_page
 from condviz.plots.svg import BOTTOM, EDGE, LEFT, WIDTH, Axis
 from condviz.version import __version__
 
@@ -165,7 +165,7 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
         **sections(result),
     )
     title = f"Errors of {' and '.join(result.models)} on {result.study.dataset.name}"
-    return str(render("errors/page.html", title=title, body=Markup(with_styles(body, *STYLES)), version=__version__))
+    return to_page(title, body)
 
 
 def figure_heads() -> list[Markup]:

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from condviz.paths import ASSETS
+from condviz.version import __version__
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -57,6 +58,12 @@ def with_styles(markup: str, *names: str) -> str:
     files = [ASSETS / "css" / name for name in (*STYLES, *names)]
     css = "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     return f'<style>{css}</style><div class="cv-picture">{markup}</div>'
+
+
+def to_page(title: str, body: Markup, *names: str) -> str:
+    """Render a picture, with other stylesheets by name, as a file: no script, light and dark, fit for printing."""
+    whole = Markup(with_styles(body, "evaluation.css", *names))
+    return str(render("page.html", title=title, body=whole, version=__version__))
 
 
 def term(key: str, text: str) -> Markup:

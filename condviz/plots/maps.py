@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import html
 import itertools
-import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
+from markupsafe import Markup
 
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
 from condviz.analysis.neighbors import judge_values
 from condviz.evaluation.verdicts import COUNTED, counted
-from condviz.paths import ASSETS
 from condviz.plots.html import render
 from condviz.plots.svg import to_svg
 
@@ -47,7 +45,6 @@ CAUTION = (
     "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
     "measured in the original space."
 )
-_TOKEN = re.compile(r"(--cv-[\w-]+):\s*(#[0-9a-fA-F]{3,8})")
 
 
 @dataclass(frozen=True)
@@ -217,30 +214,16 @@ def plot_conditions(matrices: Mapping[str, Any]) -> go.Figure:
     )
 
 
-def to_html(result: EmbeddingMap) -> str:
+def to_html(result: EmbeddingMap) -> Markup:
     """Render headline, both sides, legend and measures, without a script."""
     colours = colouring(result)
     labels = {"before": "Map of the sentences alone", "after": "Map of the sentences under their conditions"}
-    drawn = {name: to_svg(plot_side(result, name, colours), labels[name]) for name in SIDES}
-    return _render(result, colours, drawn, str)
-
-
-def map_page(result: EmbeddingMap) -> str:
-    """Render a map as a document of its own, in which one can zoom; with plotly it takes 4.8 MB and no other file."""
-    tokens, colours = light_colours(), colouring(result)
-    drawn = {name: _standalone(plot_side(result, name, colours), tokens, library=name == "before") for name in SIDES}
-    body = _render(result, colours, drawn, lambda colour: _solid(colour, tokens))
-    return render("map_page.html", title=f"{result.model['title']}: map", body=body)
-
-
-def _render(result: EmbeddingMap, colours: Colouring, figures: Mapping[str, str], solid: Callable[[str], str]) -> str:
     return render(
         "map.html",
         result=result,
         headline=headline(result),
-        figures=figures,
+        figures={name: to_svg(plot_side(result, name, colours), labels[name]) for name in SIDES},
         legend=legend(colours),
-        solid=solid,
         caution=CAUTION,
         measured=[(name, getattr(result, name).measures) for name in SIDES if getattr(result, name).measures],
     )
@@ -259,16 +242,6 @@ def shapes(result: EmbeddingMap, colours: Colouring) -> list[tuple[str, str]]:
     groups = result.points.groups
     circles = all(category.mark == SYMBOLS["circle"] for category in colours.categories)
     return list(zip(SYMBOLS.values(), groups, strict=False)) if circles and 1 < len(groups) <= len(SYMBOLS) else []
-
-
-def light_colours() -> dict[str, str]:
-    """Read the colours of the light page from its style sheets: "--cv-pos" -> "#5b9bd9"."""
-    found: dict[str, str] = {}
-    for path in (ASSETS / "css" / name for name in ("tokens.css", "page.css", "figures.css")):
-        if path.is_file():
-            for block in re.findall(r":root\s*{(.*?)}", path.read_text(encoding="utf-8"), re.DOTALL):
-                found = dict(_TOKEN.findall(block)) | found
-    return found
 
 
 def plain(text: str) -> str:
@@ -421,29 +394,3 @@ def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[d
             place = {"x": topic.x, "y": topic.y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
             labels.append({**place, "text": plain(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
     return labels
-
-
-def _solid(colour: str, tokens: Mapping[str, str]) -> str:
-    return tokens.get(colour.removeprefix("var(").removesuffix(")"), colour)
-
-
-def _standalone(figure: go.Figure, tokens: Mapping[str, str], *, library: bool) -> str:
-    record = json.loads(str(figure.to_json()))
-    for trace in record["data"]:
-        # Plotly reads tips as markup; these are texts of the user.
-        trace |= {"hoverinfo": "text", "hovertext": [html.escape(text) for text in trace["text"]]}
-        trace.pop("meta", None)
-        if len(trace["text"]) <= 1500:
-            trace["type"] = "scatter"
-    filled = _filled(record, tokens)
-    options = {"full_html": False, "include_plotlyjs": library, "config": {"responsive": True}}
-    return go.Figure(filled).to_html(default_height="30rem", **options)
-
-
-def _filled(value: Any, tokens: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON
-    """Replace colours of the page by those of the light theme; texts stay as they are."""
-    if isinstance(value, dict):
-        return {key: item if key in ("text", "hovertext") else _filled(item, tokens) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_filled(item, tokens) for item in value]
-    return _solid(value, tokens) if isinstance(value, str) else value

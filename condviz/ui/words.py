@@ -15,7 +15,7 @@ from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
-from condviz.plots import router, words
+from condviz.plots import words
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
@@ -282,7 +282,7 @@ class WordsTab:
         options = self.deleting.check(fields)
         work = self._run(reading.model.name, partial(delete_words, **options), reading)
         test = yield from self.parts["deletion"].follow(work, "Deleting words and scoring again.")
-        shown = router.deletion([test], [reading.model.title])
+        shown = words.deletion([test], [reading.model.title])
         yield {self.deletion: noted(shown, **self.deleting.note(options))}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
@@ -291,7 +291,7 @@ class WordsTab:
         place = _place(reading, condition)
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
         found = yield from self.parts["heads"].follow(work, "Reading layers and heads.")
-        shown = noted(router.heads(found), heads=_unless(place, 0))
+        shown = noted(words.heads(found), heads=_unless(place, 0))
         yield {self.heads: shown, self.head_condition: _menu(reading, place)}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
@@ -300,7 +300,7 @@ class WordsTab:
         place = _place(reading, condition)
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
         pictures = yield from self.parts["figures"].follow(work, "Reading the attention.")
-        shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
+        shown = noted(words.figures(pictures, place), figures=_unless(place, 0))
         yield {self.figures: shown, self.figure_condition: _menu(reading, place)}
 
     def show_exports(self, reading: WordReading) -> dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from condviz.plots.curves import Curve, draw_curves, to_html
+from condviz.plots.svg import Curve, draw_curves, to_html
 from condviz.types import Trained
 
 

@@ -19,8 +19,6 @@ from condviz.plots.maps import (
     colouring,
     headline,
     legend,
-    light_colours,
-    map_page,
     plot_side,
     shapes,
     to_html,
@@ -169,18 +167,10 @@ def test_texts_that_stand_several_times_are_counted() -> None:
 def test_texts_of_users_are_escaped() -> None:
     hostile = "<img src=x onerror=alert(1)>"
     made = make_map(["a", hostile] * 5, [hostile, "y"] * 5, [f"{hostile} {i}" for i in range(10)], notes=(hostile,))
-    page = map_page(made)
-    body = page[: page.index("<script")] + page[page.rindex("</script>") :]
-    assert hostile not in body
-    assert page.count("<!doctype html>") == 1
     picture = to_html(made)
     assert hostile not in picture
     assert picture.count(html.escape(f"{hostile} 3")) == 2, "the mouse shows it on both sides"
     assert "<b>two" not in str(plot_side(made, "after", colouring(made)).layout.annotations)
-
-
-def test_colours_of_the_light_page_are_found() -> None:
-    assert light_colours()["--cv-cat-1"].startswith("#")
 
 
 def test_a_map_in_a_notebook_is_small_and_has_no_script() -> None:

@@ -10,7 +10,7 @@ from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import delete_words, read_words
 from condviz.methods.catalog import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRPrefix
-from condviz.plots import router
+from condviz.plots import words
 from tests.tiny import SENTENCES, tiny_model
 
 TEXT = SENTENCES[1]
@@ -23,22 +23,22 @@ def csr() -> CSR:
 
 
 def test_figures_show_what_the_model_computes(csr: CSR) -> None:
-    assert "does not compute this row" in router.figures(
+    assert "does not compute this row" in words.figures(
         read_pictures(CSRPrefix(csr.backbone, CSRPrefixConfig()).eval(), TEXT, CONDITIONS)
     )
-    markup = router.figures(read_pictures(csr, TEXT, CONDITIONS), 1)
+    markup = words.figures(read_pictures(csr, TEXT, CONDITIONS), 1)
     assert [markup.count(f"Figure {i} under") for i in (5, 6, 7)] == [1, 1, 2]
 
 
 def test_heads_have_a_button_each(csr: CSR) -> None:
-    markup = router.heads(read_heads(csr, TEXT, CONDITIONS[0]))
+    markup = words.heads(read_heads(csr, TEXT, CONDITIONS[0]))
     assert markup.count('class="cv-head"') == 3 * 4
 
 
 def test_a_deletion_test_says_whether_it_was_held_out(csr: CSR) -> None:
-    assert "no router" not in router.to_html(delete_words(csr, read_words(csr, TEXT, CONDITIONS), 1, draws=3))
+    assert "no router" not in words.to_html(delete_words(csr, read_words(csr, TEXT, CONDITIONS), 1, draws=3))
     random = np.full((20, 1, 1), 0.1, dtype=np.float32)
     strong = DeletionTest("m", 2, np.array([[0.5]]), random, held_out=("a", "b"))
-    assert "depends on" in router.to_html(strong)
-    assert "2 other sentences" in router.to_html(strong)
-    assert "does not clearly depend" in router.to_html(DeletionTest("m", 2, np.array([[0.1]]), random))
+    assert "depends on" in words.to_html(strong)
+    assert "2 other sentences" in words.to_html(strong)
+    assert "does not clearly depend" in words.to_html(DeletionTest("m", 2, np.array([[0.1]]), random))

@@ -15,7 +15,7 @@ from condviz.methods import CSRPrefix
 from condviz.methods.baselines import BiEncoder
 from condviz.methods.catalog import BiEncoderConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR
-from condviz.plots import router, words
+from condviz.plots import words
 from tests.tiny import SENTENCES, tiny_model
 
 TEXT = "The man <b>surfs</b>, 3 times & more."
@@ -44,8 +44,8 @@ def test_every_picture_escapes_what_was_typed(csr: CSR, reading: WordReading) ->
     pictures = [
         words.running_text(reading), words.strips([reading]), words.strips([reading], tokens=True),
         words.difference([reading], 0, 1), words.headline(reading),
-        *(router.figures(read_pictures(model, TEXT, CONDITIONS)) for model in (csr, prefix)),
-        router.heads(read_heads(csr, TEXT, CONDITIONS[1])), reading._repr_html_(),
+        *(words.figures(read_pictures(model, TEXT, CONDITIONS)) for model in (csr, prefix)),
+        words.heads(read_heads(csr, TEXT, CONDITIONS[1])), reading._repr_html_(),
     ]  # fmt: skip
     for markup in pictures:
         assert "<b>surfs" not in markup

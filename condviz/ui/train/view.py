@@ -16,7 +16,7 @@ from condviz.errors import CondvizError
 from condviz.evaluation.metrics import wilson
 from condviz.evaluation.verdicts import COUNTED, Verdict, between, counted, judge_rise
 from condviz.paths import ASSETS
-from condviz.plots.curves import Curve, draw_curves
+from condviz.plots.svg import Curve, draw_curves
 from condviz.types import plain
 from condviz.ui.markup import render
 from condviz.ui.state import pair_link, write_link

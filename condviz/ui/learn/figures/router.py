@@ -134,9 +134,9 @@ class RouterPictures(_Drawn):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         from condviz.analysis.attention import read_pictures
-        from condviz.plots import router
+        from condviz.plots import words
 
-        return {"drawn": str(router.figures(read_pictures(models[0], self.sentence, list(self.conditions))))}
+        return {"drawn": str(words.figures(read_pictures(models[0], self.sentence, list(self.conditions))))}
 
 
 class Deletion(_Drawn):
@@ -152,7 +152,7 @@ class Deletion(_Drawn):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Delete the heaviest words, and as many random ones."""
         from condviz.analysis.words import delete_words, read_words
-        from condviz.plots import router
+        from condviz.plots.words import deletion
 
         reading = read_words(models[0], [self.sentence1, self.sentence2], [self.condition])
         # The test takes the last layer that it is given.
@@ -162,6 +162,6 @@ class Deletion(_Drawn):
         order = [np.argsort(-text.weights[-1, 0])[: self.count] for text in reading.texts]
         words = [[text.words[i].text for i in places] for text, places in zip(reading.texts, order, strict=True)]
         return {
-            "drawn": str(router.deletion([test], [reading.model.title])), "words": words,
+            "drawn": str(deletion([test], [reading.model.title])), "words": words,
             "moved": test.top_move, "random": float(test.random_moves.mean()),
         }  # fmt: skip
