@@ -21,7 +21,7 @@ from condviz.data.families import gold
 from condviz.data.scenes import load_aspects
 from condviz.evaluation.scoreboard import fast_encoder
 from condviz.models.registry import describe, list_models, load
-from condviz.store.demo import ASPECTS, open_corpus
+from condviz.store.disk import ASPECTS, open_corpus
 
 LEAST_TEXTS, LEAST_OF_FEW = 20, 3
 """A draw with fewer texts to search is left out."""

@@ -21,7 +21,7 @@ from condviz.evaluation.verdicts import ALPHA
 from condviz.models.registry import load
 from condviz.spec import Field, checked
 from condviz.store.corpus import Corpus
-from condviz.store.demo import open_corpus
+from condviz.store.disk import open_corpus
 from condviz.types import TOLD, ModelInfo, Progress, Record, Result, table
 
 if TYPE_CHECKING:

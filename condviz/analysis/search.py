@@ -28,7 +28,7 @@ from condviz.errors import DataError
 from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
 from condviz.store.corpus import Corpus, FilterColumns
-from condviz.store.demo import open_corpus
+from condviz.store.disk import open_corpus
 from condviz.types import TOLD, Progress
 
 if TYPE_CHECKING:

@@ -93,7 +93,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     They are fitted on rated rows of scenes, tables and, where the files are there, reviews, and go into condviz.json of
     each checkpoint; its weights stay.
     """
-    from condviz.evaluation.calibration import calibrate, read_rows, store
+    from condviz.evaluation.csts import calibrate, read_rows, store_calibration
     from condviz.models.registry import describe, list_models
 
     names = options.model or [name for name in list_models() if describe(name).source == "checkpoint"]
@@ -105,7 +105,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     for name, model in load_asked(options):
         with progress_bar(name, "texts") as update:
             found = calibrate(model, rows, progress=update)
-        store(Path(describe(name).path), found)
+        store_calibration(Path(describe(name).path), found)
         ends = found.rate(found.scores)[[0, -1]]
         table.append((name, f"{sum(found.rows.values()):,}", f"{found.error:.2f}", *(f"{end:.1f}" for end in ends)))
     print(f"Rows: {', '.join(f'{source} {len(part):,}' for source, part in rows.items())}")

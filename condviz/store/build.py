@@ -20,7 +20,7 @@ from condviz.data.tables.table import Encoding, Header, Separator, SkipBad
 from condviz.errors import DataError, require
 from condviz.models.registry import load
 from condviz.store import disk
-from condviz.store.corpus import Identity, to_stored
+from condviz.store.corpus import DEFAULT_MODEL, Identity, to_stored
 from condviz.store.disk import META, Meta, Part, Store, Vectors, open_rows
 from condviz.store.sources import Row, Source, read_source
 from condviz.types import Progress
@@ -28,7 +28,6 @@ from condviz.types import Progress
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
-DEFAULT_MODEL = "hyper-cl"
 SLICE_ROWS = 2_048
 """Rows that a kill can cost; a commit takes some 30 ms, encoding a slice seconds."""
 _LOCK = ".building"

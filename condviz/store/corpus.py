@@ -18,6 +18,8 @@ from condviz.types import Progress
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
+DEFAULT_MODEL = "hyper-cl"
+"""What encodes a corpus where no other model is asked for."""
 BLOCK_ROWS = 2_048
 """Rows of one product: in float32 they take 3 MB at 384 dimensions, and stay in the cache of a processor."""
 Block = tuple[int, np.ndarray, np.ndarray]

@@ -13,16 +13,25 @@ import mmap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from condviz.data.files import open_path
+from condviz.data.scenes import group_of, load_families
 from condviz.data.tables import Kind
 from condviz.errors import DataError, first_line, require
-from condviz.store.corpus import BLOCK_ROWS, Block, Corpus, Identity, as_column
+from condviz.models.registry import load
+from condviz.store.corpus import BLOCK_ROWS, DEFAULT_MODEL, Block, Corpus, Identity, as_column, encode_corpus
 from condviz.store.sources import Row, to_cell
+from condviz.types import Progress
+
+if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
 
 VERSION = 2
 IO_BYTES = 64 * 2**20
@@ -287,3 +296,48 @@ def _reading(folder: Path) -> Iterator[None]:
         raise DataError(
             f"{folder} is damaged or incomplete ({reason_of(error)}). Copy it again, or delete it and build it again."
         ) from error
+
+
+# ---- the corpus that ships, encoded when it is first asked for -------------------------------------------------------
+
+SHIPPED = "scenes"
+ASPECTS = ("number_of_people", "gender", "age_group", "time_of_day", "weather", "animal", "object_colour")
+"""What its sentences tell: a search under a condition that a text does not tell puts that text anywhere."""
+_corpora: WeakKeyDictionary[ConditionalScorer, Corpus] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def open_corpus(
+    store: str | Path | Corpus, model: ConditionalScorer | None = None, *, progress: Progress | None = None
+) -> Corpus:
+    """Open a store, or the corpus that ships.
+
+    Args:
+        store: Folder of a store, an open corpus, or `SHIPPED`, unless a store has that name.
+        model: Encodes the corpus that ships, if it encodes sentences apart; else `DEFAULT_MODEL` does.
+        progress: Told (texts encoded, texts); may raise to stop.
+    """
+    if isinstance(store, Corpus):
+        return store
+    if str(store) != SHIPPED or Path(store).is_dir():
+        return open_store(store)
+    if model is None or not model.separable:
+        model = load(DEFAULT_MODEL)
+    with _lock:  # a second visitor waits for the first one's vectors
+        if model not in _corpora:
+            texts, columns = _sentences()
+            _corpora[model] = encode_corpus(model, texts, columns, name=SHIPPED, progress=progress)
+        return _corpora[model]
+
+
+@cache
+def _sentences() -> tuple[list[str], dict[str, list[str]]]:
+    """Return sentences of families outside of training, each telling two of `ASPECTS` or more, and these as columns."""
+    families = [family for family in load_families() if group_of(family) in ("test", "unseen_domains")]
+    found = {
+        scene.text: {"domain": family.domain, **{name: scene.aspects.get(name, "") for name in ASPECTS}}
+        for family in families
+        for scene in family.scenes[:3]
+        if sum(name in scene.aspects for name in ASPECTS) >= 2
+    }
+    return list(found), {name: [row[name] for row in found.values()] for name in ("domain", *ASPECTS)}

@@ -330,7 +330,7 @@ class Jobs:
     def _is_model_of(self, job: Job) -> bool:
         """Whether the folder of the model still holds what this job has trained."""
         from condviz.training.recipes import from_dict
-        from condviz.training.runs import Run
+        from condviz.training.trainer import Run
 
         try:
             return Run(job.out, from_dict(job.recipe)).is_finished()

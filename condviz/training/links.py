@@ -24,7 +24,7 @@ from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
 from condviz.training.model import TrainingModel, load_start, quick_attention
 from condviz.training.recipes import LinkRecipe, Loss
-from condviz.training.runs import Report
+from condviz.training.trainer import Report
 
 
 class LinkTask(Task):

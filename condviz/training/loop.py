@@ -26,7 +26,7 @@ from condviz.errors import ConfigError, TrainingError
 from condviz.methods import ConditionalScorer
 from condviz.training.data import MixedOrder
 from condviz.training.job import SAVE_SECONDS
-from condviz.training.runs import Report, Run
+from condviz.training.trainer import Report, Run
 
 LOG_STEPS = 10
 """Steps between two lines of the log."""

@@ -42,7 +42,7 @@ from condviz.training.data import (
 from condviz.training.loop import Task
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.recipes import LinkRecipe, Lora, Loss, Recipe, SentenceRecipe
-from condviz.training.runs import shareable_path
+from condviz.training.trainer import shareable_path
 from condviz.types import columns
 
 BATCH_TOKENS = {"cpu": 8192, "mps": 16384, "cuda": 65536}

@@ -19,7 +19,7 @@ from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.store import corpus as corpora
-from condviz.store import demo
+from condviz.store import disk
 from condviz.store.build import build_store
 from condviz.store.corpus import Corpus, encode_corpus
 from tests.tiny import SENTENCES, WORDS, tiny_backbone, tiny_model
@@ -213,15 +213,15 @@ def test_stopping_ends_the_scan(hyper: HyperCL) -> None:
 
 
 def test_the_corpus_that_ships_is_encoded_once(hyper: HyperCL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "_sentences", lambda: (make_texts(), {"domain": ["x"] * 60}))
+    monkeypatch.setattr(disk, "_sentences", lambda: (make_texts(), {"domain": ["x"] * 60}))
     told = []
     first = search(
         "scenes", QUERY, CONDITION, model=hyper, where='domain == "x"', progress=lambda *now: told.append(now)
     )
     assert first.total == 60
-    assert demo.open_corpus("scenes", hyper) is demo.open_corpus("scenes", hyper)
+    assert disk.open_corpus("scenes", hyper) is disk.open_corpus("scenes", hyper)
     cross = tiny_model("cross-encoder")
-    monkeypatch.setattr(demo, "load", lambda name: hyper)
+    monkeypatch.setattr(disk, "load", lambda name: hyper)
     assert search("scenes", QUERY, CONDITION, model=cross, k=2).hits
 
 

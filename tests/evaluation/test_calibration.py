@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from condviz.data.corpus import RatedPair
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
-from condviz.evaluation.calibration import calibrate, store
+from condviz.evaluation.csts import calibrate, store_calibration
 from condviz.methods import METHODS
 from condviz.models import checkpoints, registry
 from condviz.models.manifest import calibration_of, read_manifest
@@ -75,7 +75,7 @@ def test_a_checkpoint_keeps_its_ratings_and_its_weights(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="calibrate"):
         registry.load(str(folder)).rate(["a cat"], ["the man"], ["the mood"])
     before = read_manifest(folder)
-    store(folder, FITTED)
+    store_calibration(folder, FITTED)
     after = read_manifest(folder)
     assert calibration_of(after) == FITTED
     assert after["weights_sha256"] == before["weights_sha256"]

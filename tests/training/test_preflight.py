@@ -22,7 +22,7 @@ from condviz.training.loop import Loop
 from condviz.training.model import SentenceTask
 from condviz.training.preflight import check, count_steps, survey
 from condviz.training.recipes import LinkRecipe, SentenceRecipe, load_recipe
-from condviz.training.runs import Run
+from condviz.training.trainer import Run
 from tests.training.toy import HEADER, toy_recipe
 
 GB = 10**9

@@ -26,8 +26,7 @@ from condviz.training.data import collate, load_source, make_units
 from condviz.training.loop import Loop, TrainingError
 from condviz.training.model import TrainingModel, build_model
 from condviz.training.recipes import SentenceRecipe, Source
-from condviz.training.runs import shareable, shareable_path
-from condviz.training.trainer import carry_out
+from condviz.training.trainer import carry_out, shareable, shareable_path
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 

@@ -16,7 +16,7 @@ from condviz.errors import CondvizError, DataError
 from condviz.methods.hyper_cl import HyperCL
 from condviz.models import registry
 from condviz.plots import search as plots
-from condviz.store import demo
+from condviz.store import disk
 from condviz.ui import search as view
 from condviz.ui.imports import Reading
 from condviz.ui.markup import dimmed
@@ -34,7 +34,7 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
     model = tiny_model("hyper-cl", transform=False)
     model.info = registry.describe("hyper-cl")
     texts = [*SENTENCES, "a <b>bold</b> dog", "the mood of two dogs"]
-    monkeypatch.setattr(demo, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
+    monkeypatch.setattr(disk, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
     monkeypatch.setattr(HyperCL, "applies", lambda _, sentences, conditions: np.ones((len(sentences), 1)))
     return build_view(SearchTab, ModelPool(["hyper-cl"], lambda name: model))
 
