@@ -139,10 +139,10 @@ def _commands(name: str, recipe: Mapping[str, Any]) -> list[str]:
 
     def add(name: str, recipe: Mapping[str, Any]) -> None:
         begun.add(name)
-        for start in (recipe.get("init"), recipe.get("lora", {}).get("init")):
-            if start and start not in begun:
-                path = ASSETS / "recipes" / f"{start}.toml"
-                add(start, tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
+        start = recipe.get("init")
+        if start and start not in begun:
+            path = ASSETS / "recipes" / f"{start}.toml"
+            add(start, tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
         names.append(name)
 
     if (ASSETS / "recipes" / f"{name}.toml").is_file():

@@ -244,22 +244,6 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
     }
 
 
-def read_adapters(folder: Path) -> tuple[dict[str, Tensor], float | None]:
-    """Read the low-rank adapters of a checkpoint by their plain names, and the factor of their products; often none.
-
-    Raises:
-        CheckpointError: If the checkpoint is damaged.
-    """
-    manifest = read_manifest(folder)
-    check_weights(folder, manifest)
-    return _split(folder / WEIGHTS, load_file(folder / WEIGHTS))["adapter"], manifest["adapter_scale"]
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a part of an adapter as checkpoints have it: without peft's ending."""
-    return _ADAPTER.sub(r".\1", name)
-
-
 def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
     """Return the low-rank adapters that peft has put into an encoder, and the factor of their products."""
     # Attention modules have a number under the same name.
@@ -270,7 +254,7 @@ def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
     if len(scales) > 1:
         raise CheckpointError(f"The adapters have several scales, {sorted(scales)}; a checkpoint holds one.")
     tensors = {
-        f"adapter.{plain_name(name)}": value
+        "adapter." + _ADAPTER.sub(r".\1", name): value
         for name, value in backbone.model.state_dict().items()
         if _ADAPTER.search(name)
     }

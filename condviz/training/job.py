@@ -235,7 +235,7 @@ def write_status(folder: Path, status: Status) -> None:
 def paths_of(recipe: Mapping[str, Any]) -> list[str]:
     """List what a stored recipe reads by name or path: tables, graph, models, but for the encoder."""
     tables = [source["path"] for part in ("train", "validation") for source in recipe.get(part, ())]
-    models = recipe.get("init"), recipe.get("lora", {}).get("init"), *recipe.get("teacher", ())
+    models = recipe.get("init"), *recipe.get("teacher", ())
     return [path for path in (*tables, recipe.get("graph"), *models) if path]
 
 

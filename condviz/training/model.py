@@ -25,8 +25,7 @@ from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, 
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.methods.encoders import number
-from condviz.models.checkpoints import plain_name, read_adapters
-from condviz.models.registry import find_folder, load
+from condviz.models.registry import load
 from condviz.training.data import (
     TABLE,
     Batch,
@@ -377,8 +376,7 @@ def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> N
     """Add low-rank adapters to an encoder above its frozen layers, in place; only they require a gradient.
 
     Raises:
-        ConfigError: If there are not so many layers, no linear layer has one of the names, or the adapters to start
-            from do not fit.
+        ConfigError: If there are not so many layers, or no linear layer has one of the names.
         MissingExtraError: If peft is not installed.
     """
     peft = require("peft", "train")
@@ -395,20 +393,3 @@ def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> N
         r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=chosen, bias="none"
     )
     peft.inject_adapter_in_model(config, encoder)
-    if lora.init:
-        _take_adapters(encoder, lora)
-
-
-def _take_adapters(encoder: nn.Module, lora: Lora) -> None:
-    """Copy the adapters of a trained model into those of an encoder."""
-    given, scale = read_adapters(find_folder(lora.init))
-    own = {plain_name(name): weight for name, weight in encoder.named_parameters() if weight.requires_grad}
-    shapes = [{name: weight.shape for name, weight in adapters.items()} for adapters in (given, own)]
-    if shapes[0] != shapes[1] or scale != lora.alpha / lora.rank:
-        raise ConfigError(
-            f"lora.init is {lora.init!r}, whose {len(given)} adapters of scale {scale} do not fit: the recipe has "
-            f"{len(own)} of rank {lora.rank} and scale {lora.alpha / lora.rank:g}. Take its lora and frozen_layers."
-        )
-    with torch.no_grad():
-        for name, weight in own.items():
-            weight.copy_(given[name])

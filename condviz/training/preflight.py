@@ -356,7 +356,6 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
         train=tuple(_source(source, folders) for source in recipe.train),
         validation=tuple(_source(source, folders) for source in recipe.validation),
         teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
-        lora=replace(recipe.lora, init=_model("lora.init", recipe.lora.init, folders)),
     )
     # Building pairs of a corpus takes longer than a click may.
     tables = all(source.name == TABLE for source in (*recipe.train, *recipe.validation))

@@ -122,9 +122,6 @@ class Lora:
     """On the input of A."""
     targets: tuple[str, ...] = ()
     """Ends of the names of the linear layers that get one; empty takes all linear layers."""
-    init: str = ""
-    """A model whose adapters, of the same rank and in the same layers, are the start. What one method has learnt
-    helps others on the same encoder. "" starts with adapters that change nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
@@ -278,8 +275,6 @@ class LinkRecipe(Recipe):
     """Tokens of an entity's text, special tokens included; what is longer loses its end."""
     tuning: Literal["full", "frozen"] = "full"
     """What is trained: all; with "frozen" only the head of the method, on entities encoded once."""
-    frozen_layers: Literal[0] = 0
-    """Stored recipes have this key; nothing but 0 is allowed."""
     dropout: Annotated[Share | None, OrNone] = None
     """As in `SentenceRecipe`."""
     normalize: Switch = True
@@ -332,6 +327,8 @@ _SENTENCES, _LINKS = TypeAdapter(SentenceRecipe), TypeAdapter(LinkRecipe)
 def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> SentenceRecipe | LinkRecipe:
     """Build a recipe from a table.
 
+    Stored recipes hold two keys of earlier versions, lora.init and, for links, frozen_layers: unset, they are ignored.
+
     Args:
         content: The keys of `SentenceRecipe`, or, with a key `graph`, of `LinkRecipe`.
         overrides: Texts "key=value", with dots for keys inside of tables ("loss.mse=0.5", "train.0.weight=2"); the
@@ -341,6 +338,10 @@ def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> Sent
         ConfigError: If a key is unknown or missing, or a value is not allowed.
     """
     changed = _plain(content)
+    if isinstance(lora := changed.get("lora"), dict) and lora.get("init") == "":
+        del lora["init"]
+    if "graph" in changed and changed.get("frozen_layers") == 0:
+        del changed["frozen_layers"]
     for text in overrides:
         _override(changed, text)
     links = "graph" in changed

@@ -296,8 +296,6 @@ def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
         if part in recipe
     }
     places |= {key: shareable_path(recipe[key]) for key in ("init", "graph") if key in recipe}
-    if "lora" in recipe:
-        places["lora"] = {**recipe["lora"], "init": shareable_path(recipe["lora"].get("init", ""))}
     if "teacher" in recipe:
         places["teacher"] = list(map(shareable_path, recipe["teacher"]))
     return {**recipe, **places}

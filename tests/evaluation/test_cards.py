@@ -70,12 +70,6 @@ def test_a_card_gives_the_commands_of_the_whole_chain(tmp_path: Path, monkeypatc
         line.split("/")[-1] for line in format_card("csr", manifest(), Board()).splitlines() if "assets/re" in line
     ]
     assert commands == ["zero.toml", "first.toml", "csr.toml"]
-    (folder / "adapted.toml").touch()
-    adapted = {**TRAINING, "recipe": {**TRAINING["recipe"], "init": "first", "lora": {"init": "csr"}}}
-    card = format_card("adapted", manifest(training=adapted), Board())
-    assert "with the adapters of `csr`." in card
-    commands = [line.split("/")[-1] for line in card.splitlines() if "assets/re" in line]
-    assert commands == ["zero.toml", "first.toml", "csr.toml", "adapted.toml"]
     looping = {**TRAINING, "recipe": {**TRAINING["recipe"], "init": "loop"}}
     assert format_card("csr", manifest(training=looping), Board()).count("loop.toml") == 1
 

@@ -213,7 +213,7 @@ def test_a_name_with_a_number_is_counted_on(jobs: Jobs, name: str, free: str) ->
 def test_running_again_reads_what_was_admitted_before(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("outside")
     wider = Jobs(jobs.folder, checkpoints=jobs.checkpoints, roots=[*jobs.roots, outside])
-    wanted = recipe(jobs, tuning="lora", lora={"init": str(outside)})
+    wanted = recipe(jobs, init=str(outside))
     job = wider.submit(wanted, device="cpu")
     assert jobs.rerun(job.id).recipe == {**job.recipe, "name": "toy-2"}
     with pytest.raises(ConfigError, match="is outside"):

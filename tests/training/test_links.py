@@ -142,7 +142,7 @@ def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Pa
         ({"tuning": "frozen"}, "neighbours = false"),
         ({"tuning": "frozen", "neighbours": False, "method": "csr"}, "no head over the vectors"),
         ({"tuning": "layers"}, "one of full or frozen"),
-        ({"frozen_layers": 2}, "frozen_layers is 2, allowed is one of 0"),
+        ({"frozen_layers": 2}, "Unknown key frozen_layers"),
         ({"batch_size": 1}, "batch_size is 1"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"bacth_size": 8}, "Did you mean batch_size"),

@@ -81,6 +81,7 @@ def test_defaults_and_types() -> None:
         ({"loss": {"infonce": 1.0}}, 'Set batching = "pairs"'),
         ({"batching": "pairs", "batch_size": 7}, "need an even number"),
         ({"teacher": ["bi-encoder"]}, "loss.teacher is 0"),
+        ({"lora": {"init": "bi-encoder"}}, r"Unknown key lora\.init"),
         ({"keep": "best"}, r"Add \[\[validation\]\]"),
         ({"patience": 2}, r"Add \[\[validation\]\]"),
         ({"patience": 2, "validation": [{"name": "scenes"}]}, 'patience needs keep = "best"'),
@@ -90,6 +91,13 @@ def test_defaults_and_types() -> None:
 def test_what_is_wrong_is_named(changes: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         small(**changes)
+
+
+def test_stored_recipes_of_earlier_versions_mean_the_same() -> None:
+    plain = {"name": "toy", "method": "csr", "keep": "last", "train": [{"name": "scenes"}]}
+    assert from_dict(plain | {"lora": {"rank": 16, "init": ""}, "frozen_layers": 0}) == from_dict(plain)
+    links = {"name": "toy", "method": "hyper-cl", "graph": "everyday"}
+    assert from_dict(links | {"frozen_layers": 0}) == from_dict(links)
 
 
 def test_missing_keys_are_named() -> None:

@@ -194,20 +194,6 @@ def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) ->
     assert np.abs(load(second).score(*ROWS) - load(first).score(*ROWS)).max() > 1e-3
 
 
-def test_adapters_of_one_method_are_the_start_of_another(tmp_path: Path) -> None:
-    settings = {"tuning": "lora", "frozen_layers": 1}
-    first = train(quick(tmp_path, **settings, lr=1e-2), tmp_path / "first")
-    model = build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first)}))
-    given, scale = checkpoints.read_adapters(first)
-    own = {checkpoints.plain_name(name): weight for name, weight in model.backbone.model.named_parameters()}
-    assert scale == 2.0
-    assert given
-    assert all(torch.equal(own[name], weight) for name, weight in given.items())
-    for lora in ({"rank": 4}, {"alpha": 8.0}, {"targets": ["query"]}):
-        with pytest.raises(ConfigError, match=r"lora.init is .* do not fit"):
-            build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first), **lora}))
-
-
 def test_adapters_blended_add_less(tmp_path: Path) -> None:
     part, whole = (
         train(quick(tmp_path, tuning="lora", lr=1e-2, blend=blend), tmp_path / f"{blend}") for blend in (0.25, 1.0)
