@@ -35,7 +35,7 @@ class Texts:
 def opened(models: Sequence[Any], texts: str | Texts, *, progress: Progress | None = None) -> Any:  # noqa: ANN401
     """Return the corpus of some texts with the vectors of the last model, which are computed once."""
     from condviz.store.corpus import encode_corpus
-    from condviz.store.demo import open_corpus
+    from condviz.store.disk import open_corpus
 
     model = models[-1]
     if not isinstance(texts, Texts):
