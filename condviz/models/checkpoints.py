@@ -244,6 +244,11 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
     }
 
 
+def plain_name(name: str) -> str:
+    """Return the name of a part of an adapter as checkpoints have it: without peft's ending."""
+    return _ADAPTER.sub(r".\1", name)
+
+
 def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
     """Return the low-rank adapters that peft has put into an encoder, and the factor of their products."""
     # Attention modules have a number under the same name.
@@ -254,7 +259,7 @@ def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
     if len(scales) > 1:
         raise CheckpointError(f"The adapters have several scales, {sorted(scales)}; a checkpoint holds one.")
     tensors = {
-        "adapter." + _ADAPTER.sub(r".\1", name): value
+        f"adapter.{plain_name(name)}": value
         for name, value in backbone.model.state_dict().items()
         if _ADAPTER.search(name)
     }
