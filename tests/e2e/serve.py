@@ -8,6 +8,7 @@ encoder and leave their models.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ def main() -> None:
 
     pool = ModelPool(NAMES)
     pool.preload().join()  # while a model is missing, every page asks for news several times a second
+    gc.freeze()  # the million objects of the models stay, as in the app
     for place in places:
         port, _, name = place.partition("=")
         last = place == places[-1]
