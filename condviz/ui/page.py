@@ -57,6 +57,8 @@ class Site:
         for parts in self.first:
             for part, values in parts().items():
                 vars(part).update(values)
+                if "choices" in values:  # a visitor's own copy, made at the first update, begins with these arguments
+                    part.constructor_args["choices"] = values["choices"]
 
 
 @dataclass

@@ -88,3 +88,11 @@ def test_endpoints_keep_their_names(config: dict[str, Any]) -> None:
     named = {one["api_name"] for one in config["dependencies"] if one["api_visibility"] == "public"}
     told = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").split("## HTTP")[1]
     assert named == set(re.findall(r"`/(\w+)\(", told))
+
+
+def test_a_menu_keeps_its_models_in_the_copy_that_gradio_makes_for_a_visitor() -> None:
+    page = app.build_app(app.Settings(pool=lambda: ModelPool(("bi-encoder-csts",)), preload=False))
+    menus = [part for part in page.default_config.blocks.values() if isinstance(part, gr.Dropdown) and part.choices]
+    for menu in menus:
+        copy = gr.Dropdown(**menu.constructor_args | {"value": None, "render": False})
+        assert copy.choices == menu.choices, menu.elem_id
