@@ -222,7 +222,7 @@ class Import:
     def _connect(self) -> None:
         pickers = list(self.pickers.values())
         fields = [self.header, self.separator, self.encoding, self.condition, self.low, self.high, self.words]
-        always = [self.upload, self.box, self.view, self.use, self.ratings, self.left_out, self.reading]
+        always = [self.upload, self.box, self.told, self.view, self.use, self.ratings, self.left_out, self.reading]
         self.shown = shown = [*always, *fields, *pickers]
         events = [self.upload.upload, *([self.upload.clear] if hasattr(self.upload, "clear") else [])]
         light: dict[str, Any] = {"notice": self.told, "trigger_mode": "always_last"}

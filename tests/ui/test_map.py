@@ -212,7 +212,9 @@ def test_an_unexpected_error_leaves_no_progress_on_the_pictures(tab: MapTab, mon
 def test_a_column_without_a_name_gets_one(tab: MapTab, tmp_path: object) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(",c\na long sentence here,x\nanother long sentence,y\n")
-    assert tab.own.open(str(path))[tab.own.pickers["text"]]["value"] == "column_1"
+    opened = tab.own.open(str(path))
+    assert opened[tab.own.pickers["text"]]["value"] == "column_1"
+    assert set(tab.own.restore(opened[tab.own.reading])) <= set(tab.own.shown), "what a page that is left restores"
 
 
 def test_many_values_are_listed_for_searching() -> None:
