@@ -38,7 +38,11 @@ LEVELS = {
 }
 SHARED = {"base", "catalog", "routing", "encoders", "under"}
 """Modules of condviz.methods that hold no method themselves."""
-SAVING = {"condviz.models.manifest.check_replaceable", "condviz.models.registry.load", "condviz.models.standard.save"}
+SAVING = {
+    "condviz.models.manifest.check_replaceable",
+    "condviz.models.registry.load",
+    "condviz.models.checkpoints.export",
+}
 LIGHT = {"torch", "condviz.encoder", "condviz.models", "condviz.methods"}
 """What figures are not allowed to know: they turn finished results into pictures."""
 

@@ -17,7 +17,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.metrics import pearson, spearman
 from condviz.methods import ConditionalEncoder
 from condviz.methods.base import list_rows
-from condviz.models import standard
+from condviz.models.checkpoints import save_checkpoint
 from condviz.models.registry import load
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ConditionalModule(InputModule):
         """
         if self.condition is not None:
             raise ConfigError("A fixed condition cannot be saved. Save the model without it: model.save_pretrained.")
-        standard.save_checkpoint(self.model, Path(output_path))
+        save_checkpoint(self.model, Path(output_path))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # noqa: ANN401 # pyright: ignore[reportIncompatibleMethodOverride] (its options are names)

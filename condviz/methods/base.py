@@ -350,9 +350,9 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return super().save_pretrained(save_directory, **options)
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        from condviz.models.standard import save
+        from condviz.models.checkpoints import export
 
-        save(self, save_directory)
+        export(self, save_directory)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:  # noqa: ANN401
