@@ -318,7 +318,8 @@
       const key = event.key.toLowerCase();
       if ((key !== "p" && (key !== "escape" || leave.hidden)) || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target.closest?.("textarea, input, select, [contenteditable], dialog")) return;
-      toggle();
+      if (key === "escape" && !image.hidden) showCode(false);
+      else toggle();
     });
   };
 

@@ -148,9 +148,9 @@ def judge_values(before: Neighbors, after: Neighbors, points: MapPoints) -> tupl
         points: The points, of whose copies the first counts.
 
     Returns:
-        Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen, and how far it is
-        above chance after conditioning. Both rest on the number of different sentences, as a sentence under several
-        conditions is no further evidence.
+        Of the share of the nearest neighbours (`NEAREST`, same condition) with the same value: how far it has risen,
+        and how far it is above chance after conditioning. Both rest on the number of different sentences, as a
+        sentence under several conditions is no further evidence.
     """
     _, places = np.unique(np.asarray(points.conditions, dtype=object).astype(str), return_inverse=True)
     codes = np.unique(np.asarray(points.values, dtype=object).astype(str), return_inverse=True)[1]
@@ -159,8 +159,9 @@ def judge_values(before: Neighbors, after: Neighbors, points: MapPoints) -> tupl
     known &= np.array(list(map(bool, points.values)))
     sides = []
     for side in (before, after):
-        indices = side.indices[:, :NEAREST]
-        usable = (indices >= 0) & known[:, None] & known[indices]
+        usable = (side.indices >= 0) & known[:, None] & known[side.indices] & (places[side.indices] == places[:, None])
+        first = np.argsort(~usable, axis=1, kind="stable")[:, :NEAREST]
+        indices, usable = (np.take_along_axis(cells, first, axis=1) for cells in (side.indices, usable))
         sides.append((indices, usable, np.maximum(usable.sum(axis=1), 1)))
     chosen = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
     number = len({fold(points.texts[row]) for row in chosen})

@@ -38,7 +38,7 @@ from condviz.ui.state import Values, first, joined, lines, number, pair_link, pl
 if TYPE_CHECKING:
     import pandas as pd
 
-SCENES, SHIPPED = "scenes", "Example sentences: a favourable selection"
+SCENES, SHIPPED = "scenes", "Examples, favourably chosen"
 OWN_STORE = "my.store"
 """What the exported script calls a store of uploaded texts."""
 FILTERS = ("contains", "where")

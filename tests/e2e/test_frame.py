@@ -180,4 +180,14 @@ def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Cal
     page.get_by_role("button", name="QR code").click()
     expect(page.get_by_role("img", name="QR code of this page")).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("img", name="QR code of this page")).to_be_hidden()
+    expect(page.locator("#cv-sentence1")).to_be_hidden()
+    page.keyboard.press("Escape")
     expect(page.locator("#cv-sentence1")).to_be_visible()
+
+
+def test_the_tour_leaves_a_pair_of_ones_own_as_it_is(open_page: Callable[..., Page]) -> None:
+    page = open_page("?" + urlencode({"s1": "An egg.", "s2": "Some milk.", "c": "the food"}))
+    page.get_by_role("button", name="Tour", exact=True).click()
+    expect(page.locator("dialog.cv-tour")).to_be_visible()
+    expect(page.get_by_text("Watch another pair")).to_be_hidden()

@@ -100,6 +100,12 @@ def test_the_texts_of_compare_are_taken_over(open_page: Callable[..., Page]) -> 
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("Snow fell.")
     page.get_by_role("link", name="Your texts from Compare").click()
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
+    page.goto(page.url.split("?")[0] + "?s1=Snow+fell.&s2=Rain+fell.&c=the+weather", wait_until="commit")
+    expect(page.locator(WORDS)).to_contain_text("Snow")
+    follow_link(page, "Compare")  # a pair goes the other way, too
+    expect(page.locator("#cv-sentence2 textarea")).to_have_value("Rain fell.")
+    page.goto(page.url.split("?")[0] + "?s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm", wait_until="commit")
+    expect(page.get_by_test_id("headline")).to_be_visible()
     follow_link(page, "Search")
     page.get_by_role("link", name="Your first sentence from Compare").click()
     expect(page.locator("#cv-search-query textarea")).to_have_value("A man surfs.")

@@ -81,6 +81,17 @@ def test_the_headline_of_random_values_claims_nothing() -> None:
     assert "%" not in headline(small)
 
 
+def test_the_headline_counts_neighbours_under_the_same_condition() -> None:
+    """As its figures do; near a sentence under one condition most others are under another."""
+    rng = np.random.default_rng(0)
+    vectors, conditions = rng.standard_normal((40, 6)), ("a", "b") * 20
+    points = MapPoints(
+        tuple(f"Sentence {i}." for i in range(40)), conditions, {"v": tuple(rng.choice([*"xyz"], 40))}, "v"
+    )
+    among_all, within = (nearest(vectors, 39, groups=groups) for groups in (None, conditions))
+    assert judge_values(among_all, among_all, points) == judge_values(within, within, points)
+
+
 def test_the_headline_counts_different_sentences() -> None:
     """A sentence that stands several times, or under several conditions, is one."""
     texts = [f"Sentence {i % 12}." for i in range(48)]
