@@ -335,11 +335,8 @@ class SearchTab:
         Returns:
             {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        return (
-            self.pool.run(corpora.search_all, self._names(model), SCENES, query, [condition], options)
-            .result()[0]
-            .to_dict()
-        )
+        work = self.pool.run(corpora.search_all, self._names(model), SCENES, query, [condition], options)
+        return work.result()[0].to_dict()
 
     def _prepare(self) -> None:
         """Search the example once, so that the first visitor of the page need not wait until the texts are encoded."""
