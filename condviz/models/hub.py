@@ -14,7 +14,7 @@ from condviz.paths import CHECKPOINTS
 
 OWNER = "condviz"
 """Of the repositories; the only place that says it."""
-REVISIONS = dict.fromkeys((
+REVISIONS: dict[str, str] = dict.fromkeys((
     "bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "case", "case-csts", "cross-encoder", "cross-encoder-csts",
     "csr", "csr-bi", "csr-csts", "csr-prefix", "everyday-concat", "hyper-cl", "hyper-cl-csts", "tri-concat",
     "tri-hadamard", "wn18rr-concat", "wn18rr-hyper-cl",
