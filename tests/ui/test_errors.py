@@ -246,6 +246,14 @@ def test_damaged_remarks_are_left_out() -> None:
     assert read_remarks("[", study) == {}
 
 
+def test_without_a_choice_the_slices_are_of_the_kind_that_the_headline_names() -> None:
+    found = analyse(toy_study(second=False), resamples=0)
+    target, worst = found.worst
+    shown = view.slices(found, "")
+    assert f'data-target="{target}"' in shown.partition(">")[0]
+    assert in_words(worst.filter) in shown
+
+
 @pytest.mark.parametrize(
     ("filter_", "said"),
     [

@@ -98,7 +98,7 @@ class Report:
         if count := len(self.left_out):
             first = self.left_out[:SHOWN]
             files = ("" if one.place.file in ("", self.name) else f"{one.place.file}: " for one in first)
-            shown = " ".join(file + one.reason for file, one in zip(files, first, strict=True))
+            shown = "; ".join(file + one.reason for file, one in zip(files, first, strict=True))
             more = f" … and {count - SHOWN:,} more" if count > SHOWN else ""
             verb = "row that cannot be used was" if count == 1 else "rows that cannot be used were"
             notes.append(f"{count:,} {verb} left out: {shown}{more}")
