@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,8 +45,8 @@ class Scored:
     """A table that was scored: the file of all rows, those that the page shows, and what is to be said of it."""
 
     file: Path
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    head: list[str]
+    rows: list[list[Any]]
     told: str
 
 
@@ -250,7 +250,8 @@ class CompareTab:
 
         # Hidden at once: scores of the table before would look like those of this one.
         yield {self.table_told: "", self.rows: gr.update(visible=False), self.download: gr.update(visible=False)}
-        table = self.own.current(file, reading).pairs()
+        own = self.own.current(file, reading)
+        table = own.pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
                 f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "
@@ -260,13 +261,13 @@ class CompareTab:
         work = self.pool.run(score_rows, model, table.pairs, rows=count)
         scores = yield from follow(work, f"Scoring {count:,} rows.", self.table_notice, self.table_stop)
         # gradio gives equal uploads one folder: neither the upload nor another model's scores may be written over.
-        target = Path(file).with_name(f"{Path(file).stem}-{model}.csv")
+        target = Path(own.path).with_name(f"{Path(own.path).stem}-{model}.csv")
         write_text(target, format_predictions(table, {model: scores}))
         first_rows = zip(table.pairs[:LISTED], scores, strict=False)
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score by {self.pool.info(model).title}"]
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
-        yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), file))
+        yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), own.path))
 
     def _show_table(self, token: str) -> dict:
         """Show a scored table of this sitting, and keep where it lies with the page; one that is gone is told."""

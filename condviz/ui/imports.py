@@ -224,7 +224,7 @@ class Import:
         fields = [self.header, self.separator, self.encoding, self.condition, self.low, self.high, self.words]
         always = [self.upload, self.box, self.told, self.view, self.use, self.ratings, self.left_out, self.reading]
         self.shown = shown = [*always, *fields, *pickers]
-        events = [self.upload.upload, *([self.upload.clear] if hasattr(self.upload, "clear") else [])]
+        events = [self.upload.upload, *filter(None, [getattr(self.upload, "clear", None)])]  # a button has none
         light: dict[str, Any] = {"notice": self.told, "trigger_mode": "always_last"}
         connect(events, self.open, [self.upload], shown, **light)
         changes = [one.input for one in (self.header, self.separator, self.encoding, *pickers)]
@@ -269,7 +269,7 @@ class Import:
     def _look(self, asked: Reading, *, given: bool = False) -> dict:
         form = {
             self.box: gr.update(visible=True, open=True),
-            self.header: {True: "names", False: "row"}.get(asked.header, ""),
+            self.header: {True: "names", False: "row", None: ""}[asked.header],
             self.separator: asked.separator,
             self.encoding: asked.encoding,
         }

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import gradio as gr
+import numpy as np
 
 from condviz.errors import DataError, UnknownModelError
 from condviz.evaluation import scoreboard
@@ -358,13 +359,15 @@ def _place(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequen
         return {"points": (), "across": (), "up": ()}
     most = max(work.values())
     x = Axis(math.log10(min(work.values())) - 0.65, math.log10(most) + 0.1, 0, 100)  # names stand left of their dots
-    y = Axis(min(one.low for one in right.values()) - 2, max(one.high for one in right.values()) + 2, 100, 0)
+    spans = {name: np.array([one.value, one.low, one.high], float) for name, one in right.items()}
+    y = Axis(min(span[1] for span in spans.values()) - 2, max(span[2] for span in spans.values()) + 2, 100, 0)
     points = []
-    for name, one in sorted(right.items(), key=lambda found: found[0] in quick):
-        beaten = any(right[other].value > one.value and work[other] <= work[name] for other in right if other != name)
+    for name, span in sorted(spans.items(), key=lambda found: found[0] in quick):
+        beaten = any(spans[other][0] > span[0] and work[other] <= work[name] for other in spans if other != name)
+        value, low, high = map(y.place, span.tolist())
         points.append({
-            "name": name, "x": x.place(math.log10(work[name])), "y": y.place(one.value), "low": y.place(one.low),
-            "high": y.place(one.high), "quick": name in quick, "best": name in best[:1], "named": not beaten,
+            "name": name, "x": x.place(math.log10(work[name])), "y": value, "low": low, "high": high,
+            "quick": name in quick, "best": name in best[:1], "named": not beaten,
         })  # fmt: skip
     taken: list[tuple[float, float]] = []
     for one in sorted(points, key=lambda point: (not point["best"], point["y"])):

@@ -32,6 +32,7 @@ from condviz.ui.limits import Newest
 from condviz.ui.markup import dimmed, html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
+from condviz.ui.pool import Outcome
 from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, joined, lines, number, pair_link, place, write_link
 
@@ -113,7 +114,7 @@ class SearchTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.result = html("", elem_id="cv-search-result")
                 script = "condviz.examples(element, (data) => trigger('example', data));"
-                chips = [(number, query) for number, (query, _) in enumerate(TRIES)]
+                chips = [(str(number), query) for number, (query, _) in enumerate(TRIES)]
                 self.tries = html(
                     tries(chips, carried="Your first sentence from Compare"), elem_id="cv-search-tries", script=script
                 )
@@ -184,7 +185,8 @@ class SearchTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        contains, where = filters = list(self.filters.components.values())
+        filters: list[Any] = list(self.filters.components.values())
+        contains, where = filters
         self.form = form = [self.query, self.conditions, self.corpus, self.model, *filters, self.k]
         asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
@@ -269,10 +271,11 @@ class SearchTab:
     def upload(self, file: str | None, reading: Reading | None, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns, notes = corpora.read_texts(self.own.current(file, reading))
+        own = self.own.current(file, reading)
+        texts, columns, notes = corpora.read_texts(own)
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
-        self._uploads[key] = corpora.Texts(Path(file).name, texts, columns)
+        self._uploads[key] = corpora.Texts(Path(own.path).name, texts, columns)
         yield {self.corpus: self._menu(key)}
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, *rest):
@@ -301,9 +304,9 @@ class SearchTab:
         yield {self.sorted: plots.to_html(found)}
 
     def _run(
-        self, part: Section, shown: Searches | None, function: Callable[..., Result], count: int, message: str,
+        self, part: Section, shown: Searches | None, function: Callable[..., Outcome], count: int, message: str,
         options: dict[str, Any] | None = None,
-    ) -> Generator[dict, None, Result]:  # fmt: skip
+    ) -> Generator[dict, None, Outcome]:  # fmt: skip
         """Run a function of the corpus and the first conditions: yield steps of progress, return its result."""
         found = _needed(shown)
         asked = [result.condition for result in found.results if result.condition]
@@ -392,7 +395,7 @@ def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
     return [(name, pair_link(tab, *fields)) for name, tab in tabs]
 
 
-def _drawn(found: Result, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:
+def _drawn(found: Any, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:  # noqa: ANN401 - what `plot` draws
     return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
 
 

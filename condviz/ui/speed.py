@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from condviz.errors import ConfigError
 
@@ -33,7 +33,7 @@ def preference() -> Preference:
     told = os.environ.get(VARIABLE) or "auto"
     if told not in get_args(Preference):
         raise ConfigError(f"{VARIABLE} is {told[:40]!r}. Set it to one of: {', '.join(get_args(Preference))}.")
-    return told
+    return cast(Preference, told)
 
 
 def measure(model: Any) -> dict[str, float]:  # noqa: ANN401 - a loaded model

@@ -188,7 +188,8 @@ class WordsTab:
             raise DataError("This example does not exist any more. Reload the page.")
         form = example.sentence1, "", "\n".join(example.conditions), self.default
         yield dict(zip(self.form, form, strict=True))
-        yield from self.read(*form, shown, *FAILING.get(name, ()))
+        chosen, expected = FAILING.get(name, (0, ""))
+        yield from self.read(*form, shown, chosen, expected)
 
     def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         *_, model, shown = given
@@ -222,7 +223,7 @@ class WordsTab:
     def show_strips(self, reading: WordReading, tokens: bool, layer: int | None) -> dict:
         _check_size([reading])
         depth = len(reading.texts[0].weights)
-        layer = layer if layer in range(-depth, 0) else -1
+        layer = layer if layer is not None and layer in range(-depth, 0) else -1
         strips = words.strips([reading], layer=layer, tokens=bool(tokens))
         return {
             self.strips: noted(strips, tokens="1" if tokens else "", layer=_unless(layer, -1)),
@@ -399,7 +400,7 @@ def _sentences(sentence: str, sentence2: str) -> list[str]:
 
 def _place(reading: WordReading, chosen: int | None, default: int = 0) -> int:
     """Return the position of a condition that was chosen, perhaps for a reading before; the default if it is none."""
-    return chosen if chosen in range(len(reading.conditions)) else default
+    return chosen if chosen is not None and chosen in range(len(reading.conditions)) else default
 
 
 def _menu(reading: WordReading, place: int) -> gr.Dropdown:

@@ -105,7 +105,7 @@ class Desk:
     def __init__(self, pool: ModelPool) -> None:
         self.pool = pool
         self._datasets: LRUCache = LRUCache(DATASETS, getsizeof=_dataset_bytes)
-        self._scores: LRUCache = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)
+        self._scores: LRUCache[Any, Any] = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)
         self._studies: LRUCache = LRUCache(STUDIES, getsizeof=_study_bytes)
         self._results: LRUCache = LRUCache(60)
         self._lock = threading.Lock()
@@ -123,10 +123,10 @@ class Desk:
 
     def dataset(self, source: Source) -> Dataset:
         """Return the rows of a source, read again where they were dropped; raises DataError if they are gone."""
-        if source.reading is not None:
-            if not Path(source.reading.path).is_file():
+        if (reading := source.reading) is not None:
+            if not Path(reading.path).is_file():
                 raise DataError("The uploaded table is not on this server any more. Upload it again.")
-            return self._keep(self._datasets, source, lambda: self._read(source.reading))
+            return self._keep(self._datasets, source, lambda: self._read(reading))
         if source.key not in {key for _, key in self.corpora()}:
             raise DataError(f"There are no rows called {source.key[:60]!r} here. Choose a corpus, or upload a table.")
         return self._keep(self._datasets, source, lambda: corpus_dataset(*source.key.split(":")))
@@ -164,8 +164,9 @@ class Desk:
     def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
         """Make a study of one or two models whose scores are known; errors as in `study`."""
         rows = findings.with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
-        scores = {name: self.known(dataset, name) for name in names}
-        if lost := " and ".join(name for name, values in scores.items() if values is None):
+        found = {name: self.known(dataset, name) for name in names}
+        scores = {name: values for name, values in found.items() if values is not None}
+        if lost := " and ".join(name for name in names if name not in scores):
             raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
         models = [model for name in names if (model := self.pool.loaded(name)) is not None]
         asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)

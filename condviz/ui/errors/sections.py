@@ -66,7 +66,8 @@ class Sections:
                 self.rewrite_stop = stop_button()
             self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
             self.effect = html("", elem_id="cv-err-effect")
-            typed, told = [self.old, self.new], {"notice": self.rewrite_notice}
+            typed: list[Any] = [self.old, self.new]
+            told: dict[str, Any] = {"notice": self.rewrite_notice}
             connect(self.rule.input, self.choose_rule, [self.rule], typed, queue=False, **told)
             asked, told = [self.rule, *typed, choice], {**told, "stop": self.rewrite_stop, "heavy": True}
             connect(rewrite.click, self.change, asked, [self.effect], **told)
@@ -90,7 +91,7 @@ class Sections:
     def restore(self, values: Values) -> dict:
         """Return updates of the fields that a link names; what follows from them is computed in their sections."""
         column, rule = first(values, "col"), first(values, "rule")
-        typed = {"visible": rule == "word"}
+        typed: dict[str, Any] = {"visible": rule == "word"}
         return {
             self.column: gr.Dropdown([column], value=column) if column else gr.skip(),
             self.rule: rule if rule in RULES else gr.skip(),
@@ -105,8 +106,8 @@ class Sections:
         found = self.desk.found(needed(choice))
         errors = {f"error_{model}": f"error {model}" for model in found.models}
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
-        frame = rows_frame(found.study, found.rows[:LISTED])[names].round(2)
-        widths = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
+        frame = rows_frame(found.study, found.rows[:LISTED]).filter(names).round(2)
+        widths: list[str | int] = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
         return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
@@ -152,7 +153,7 @@ class Sections:
 
         found = self.desk.found(needed(choice))
         study, words = found.study, {"old": old or "", "new": new or ""}
-        rewritten = rewrite(study, found.mask, rule, **words)
+        rewritten = rewrite(study, found.mask, rule, old=words["old"], new=words["new"])
         effects = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
@@ -164,7 +165,8 @@ class Sections:
         yield {self.effect: shown}
 
     def show_exports(self, choice: Choice | None) -> dict:
-        found, source = self.desk.found(needed(choice)), choice.source.name or choice.source.key
+        choice = needed(choice)
+        found, source = self.desk.found(choice), choice.source.name or choice.source.key
         call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []
         python = export.python_call("find_errors", call)
@@ -209,7 +211,8 @@ def read_remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401
     remarks = {}
     for number, entry in list(entries.items())[:MAX_REMARKS] if isinstance(entries, dict) else ():
         if number in places and isinstance(entry, dict):
-            tags = entry.get("tags") if isinstance(entry.get("tags"), list) else []
+            tags = entry.get("tags")
+            tags = tags if isinstance(tags, list) else []
             note = str(entry.get("note") or "")[:MAX_NOTE]
             remarks[places[number]] = Remark(tuple(tag for tag in TAGS if tag in tags), note)
     return remarks

@@ -83,7 +83,8 @@ class ErrorsTab:
             second = {"label": "Compare with", "elem_id": "cv-err-second", "min_width": 200}
             self.second = gr.Dropdown([NO_SECOND, *choices], value="", **second)
         self.options = Fields(find_errors, OPTIONS, prefix="cv-err")
-        self.filter, self.exclude = self.options.components.values()
+        fields: list[Any] = list(self.options.components.values())
+        self.filter, self.exclude = fields
         with gr.Row(elem_classes="cv-actions"):
             self.run = gr.Button("Find errors", variant="primary", elem_id="cv-err-run", min_width=90)
             self.clear = gr.Button("All rows", elem_id="cv-err-clear", min_width=70)
@@ -244,8 +245,8 @@ class ErrorsTab:
         """Take the rows that were chosen in the plot as the slice."""
         choice = needed(choice)
         count = len(self.desk.dataset(choice.source).pairs)
-        rows = {place(one, count) for one in event.ids} - {None}
-        yield from self._show(replace(choice, selected=tuple(sorted(rows)), row=None), keep_selection=True)
+        rows = sorted({row for one in event.ids if (row := place(one, count)) is not None})
+        yield from self._show(replace(choice, selected=tuple(rows), row=None), keep_selection=True)
 
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:
@@ -371,7 +372,7 @@ class ErrorsTab:
 
     def _figure(self, found: ErrorStudy, choice: Choice, *, keep_selection: bool = False) -> dict:
         rows = np.flatnonzero(found.mask) if found.filter or found.selected else ()
-        chosen = {} if keep_selection else {"selection": [str(row) for row in rows]}
+        chosen: dict[str, Any] = {} if keep_selection else {"selection": [str(row) for row in rows]}
         empty = "" if found.study.rated.any() else "No row has a rating."
         marked = None if choice.row is None else str(choice.row)
         return {self.plot: panel_update(figure=view.figure(found, choice), message=empty, marked=marked, **chosen)}

@@ -56,7 +56,7 @@ def figure(study: ErrorStudy, choice: Choice) -> str:
     """Draw the picture that is chosen, as JSON of plotly."""
     from condviz.plots.errors import plot
 
-    return plot(study.study, _view(study, choice)).to_json()
+    return str(plot(study.study, _view(study, choice)).to_json())
 
 
 def _views(study: ErrorStudy) -> dict[str, str]:

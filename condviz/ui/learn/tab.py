@@ -125,7 +125,7 @@ class LearnTab:
         live, after = self._live(figure), lesson.steps[step - 1].after
         drawn = self._drawn(figure, "stored" if live is None else "live", after)
         drawn = drawn or picture(figure, None, state="stored", after=after)
-        link = step_link(lesson, step, figure.changes(self._start(lesson, step)))
+        link = step_link(lesson, step, figure.changes(self._start(lesson, step) or figure))
         return place(link, content=drawn, asks=live is None, replace=replace)
 
     def _drawn(self, figure: Figure | None, state: str, after: str = "") -> str:

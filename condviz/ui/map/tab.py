@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import gradio as gr
@@ -28,7 +28,10 @@ from condviz.ui.requests import KEPT
 from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, read_rows
 
-SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
+if TYPE_CHECKING:
+    from condviz.plots.maps import SideName
+
+SIDES: dict[SideName, str] = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
 BUDGET = Budget(10.0, "many", share=0.8)  # 60 sentences, each alone and under its condition
 _SHARED: dict[str, Any] = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
@@ -46,7 +49,9 @@ class MapTab:
         self.notice.render()
         self.head = html("", elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
-            self.panels = {side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()}
+            self.panels: dict[SideName, Any] = {
+                side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()
+            }
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
@@ -174,6 +179,7 @@ class MapTab:
                 shown = step.get(self.shown, shown)
                 step.pop(self.head, None)  # the link says more: its headline comes below
                 yield step
+        shown = _needed(shown)
         if first(values, "by") == "cluster":
             shown = yield from self._measured(shown, self.notice, self.stop)
         step = self._show(_picked(shown, values), asked=named != "")
@@ -240,11 +246,13 @@ class MapTab:
         return self._picks(_needed(shown).with_search(search)) | {self.search: gr.skip()}
 
     def select(self, event: gr.EventData, shown: Shown | None) -> dict:
-        chosen = view.positions(event.ids, len(_needed(shown).result.points.texts))
+        shown = _needed(shown)
+        chosen = view.positions(event.ids, len(shown.result.points.texts))
         return self._picks(shown.choose(tuple(chosen) or None))
 
     def open_point(self, event: gr.EventData, shown: Shown | None) -> dict:
-        found = view.positions([event.id], len(_needed(shown).result.points.texts))
+        shown = _needed(shown)
+        found = view.positions([event.id], len(shown.result.points.texts))
         return self._picks(replace(shown, marked=found[0])) if found else {self.notice: gr.skip()}
 
     def act(self, event: gr.EventData, shown: Shown | None) -> dict:
@@ -281,7 +289,7 @@ class MapTab:
             step[self.places] = panel_update(figure=None if few else plot_conditions(matrices), message=few)
         yield step
 
-    def _measured(self, shown: Shown, notice: gr.HTML, stop: gr.Button) -> Generator[dict, None, Shown]:
+    def _measured(self, shown: Shown, notice: gr.HTML, stop: gr.Button | None) -> Generator[dict, None, Shown]:
         if shown.result.after.measures is not None:
             return shown
         points = shown.result.points
@@ -292,14 +300,16 @@ class MapTab:
         return replace(shown, map=ref(result))
 
     def show_points(self, shown: Shown | None) -> dict:
-        frame = _needed(shown).result.to_frame()
+        shown = _needed(shown)
+        frame = shown.result.to_frame()
         chosen = frame if shown.chosen is None else frame.iloc[list(shown.chosen)]
         listed = chosen.head(MAX_TABLE_ROWS)
         exact = listed.astype(dict.fromkeys(listed.select_dtypes("float32"), float)).round(3)
         return {self.points: gr.Dataframe(exact, column_widths=[360, *[130] * (exact.shape[1] - 1)])}
 
     def show_exports(self, shown: Shown | None) -> dict:
-        result = _needed(shown).result
+        shown = _needed(shown)
+        result = shown.result
         offered = export.offer(result, link=shown.link(), python=view.python(result), file="map.csv")
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
@@ -364,7 +374,7 @@ class MapTab:
         from condviz.plots.maps import colouring, plot_side
 
         colours = colouring(shown.result, shown.colour)
-        step = {self.colour: gr.update(choices=view.colours(shown.result), value=colours.name)}
+        step: dict[Any, Any] = {self.colour: gr.update(choices=view.colours(shown.result), value=colours.name)}
         for side, panel in self.panels.items():
             step[panel] = panel_update(figure=plot_side(shown.result, side, colours), message="", **_on(shown))
         return step
@@ -436,7 +446,11 @@ def _api_points(
     if len(set(map(len, columns.values()))) > 1:
         found = ", ".join(f"{len(cells):,} of {name}" for name, cells in columns.items())
         raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
-    named = {"text_column": "sentences", "condition_column": "conditions", "value_column": "value" if values else ""}
+    named: dict[str, Any] = {
+        "text_column": "sentences",
+        "condition_column": "conditions",
+        "value_column": "value" if values else "",
+    }
     return points_from_table(pd.DataFrame(columns), **named, max_points=limits.MAP_POINTS)
 
 

@@ -63,8 +63,8 @@ class Form:
     sentences: str = SENTENCES
     conditions: str = CONDITIONS
     table: Reading | None = None
-    rows: float | None = 1_000
-    sample: float | None = 0
+    rows: int = 1_000
+    sample: int = 0
     drawn: Mapping[str, Any] = field(default_factory=lambda: _as_drawn({}))
 
     @property
@@ -87,11 +87,12 @@ class Form:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         check_count("The maximum of rows", self.rows, 0, 10**9)
         table = self.table.table(POINTS)
+        chosen: dict[str, Any] = {f"{role}_column": self.table.column(role) for role in POINTS.roles}
         if self.table.problem:
             raise DataError(self.table.problem)
         return points_from_table(
             table,
-            **{f"{role}_column": self.table.column(role) for role in POINTS.roles},
+            **chosen,
             conditions=lines(self.conditions) if self.types_conditions else None,
             sample=self.rows or None,
             max_points=limits.MAP_POINTS,
@@ -100,7 +101,7 @@ class Form:
     @classmethod
     def of(cls, *values: Any) -> Form:  # noqa: ANN401 - of the components
         """Read the values of the components: the fields, then `DRAWN`; raises ConfigError where one is not allowed."""
-        given = dict(zip(DRAWN, values[-len(DRAWN) :], strict=True))
+        given: dict[str, Any] = dict(zip(DRAWN, values[-len(DRAWN) :], strict=True))
         return cls(*values[: -len(DRAWN)], drawn=check_options(build_map, given))
 
     @property
@@ -318,12 +319,13 @@ def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | No
 def measures(result: EmbeddingMap) -> str:
     """Render impurity beside that of random matrices, clusters, values, isotropy and sizes of W_c."""
     sides = [("before", result.before), ("after", result.after)]
-    mixed = [{row["condition"]: row for row in side.measures.values} for _, side in sides]
+    found = [side.measures for _, side in sides if side.measures is not None]
+    mixed = [{row["condition"]: row for row in one.values} for one in found]
     values = [
         (old, new, mixed[0].get(old.condition), mixed[1].get(new.condition))
         for old, new in zip(result.before.values, result.after.values, strict=True)
     ]
-    shown = {"problems": {**result.before.measures.problems, **result.after.measures.problems}, "values": values}
+    shown = {"problems": {key: problem for one in found for key, problem in one.problems.items()}, "values": values}
     return render("map/measures.html", result=result, sides=sides, matrices=result.matrices, **shown)
 
 
@@ -353,7 +355,7 @@ def positions(ids: object, number_of_points: int) -> list[int]:
     """Read ids that a browser sent as positions; whatever is none is left out."""
     if not isinstance(ids, list):
         return []
-    return sorted({place(item, number_of_points) for item in ids} - {None})
+    return sorted({found for item in ids if (found := place(item, number_of_points)) is not None})
 
 
 def _item(result: EmbeddingMap, index: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """An error analysis in steps, on stored scores: slice, reading, rival explanation, rewriting, second half, report."""
 
-# pyright: reportInvalidTypeForm=false - what menus offer is the keys of tables
+# Choices of menus are the keys of tables, which are no literals to pyright.
+# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal

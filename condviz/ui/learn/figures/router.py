@@ -1,6 +1,7 @@
 """Inside the router of CSR: scores, shares, new states, the paper's pictures, the deletion test."""
 
-# pyright: reportInvalidTypeForm=false - what menus offer is the keys of tables
+# Choices of menus are the keys of tables, which are no literals to pyright.
+# pyright: reportInvalidTypeForm=false
 from __future__ import annotations
 
 from dataclasses import replace
