@@ -167,8 +167,13 @@
       const section = document.getElementById(jump.dataset.open);
       if (section) openSection(section);
     }
-    if (event.target.closest?.(".cv-section > button.label-wrap")) setTimeout(noteOpen, 50);
   });
+  // Once the section is open: in a busy browser that takes longer than any pause that one would choose.
+  document.addEventListener("click", (event) => {
+    const pressed = event.target.closest?.(".cv-section > button.label-wrap");
+    const toggled = new MutationObserver(() => { toggled.disconnect(); noteOpen(); });
+    if (pressed) toggled.observe(pressed, { attributeFilter: ["class"] });
+  }, true);
   document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
   expect();
   setTimeout(() => { if (wanted.length && !stateful) openWanted(); }, 1500);

@@ -109,8 +109,11 @@ def test_sentence_button_and_picture_are_on_the_first_screen(
 @only(LABELS, ["beamer", "phone"])  # one in each theme, of which contrasts alone depend
 def test_axe_finds_nothing_serious(whole: Page, panel: Locator, place: tuple[str, str]) -> None:
     rules = {"runOnly": ["color-contrast"]} if place[1] == "beamer" else {}
-    found = Axe().run(whole, options={"resultTypes": ["violations"], **rules}).response  # passes: one place each
-    assert found["passes"]
+    # axe gives up on contrasts where a text lies outside the box that it is scrolled in.
+    unrolled = whole.add_style_tag(content="#cv-models-panel { max-height: none !important }")
+    found = Axe().run(whole, options={"resultTypes": ["violations"], **rules}).response
+    unrolled.evaluate("style => style.remove()")
+    assert [rule["error"]["message"] for rule in found["incomplete"] if "error" in rule] == []
     serious = [
         (violation["id"], node["target"], node["html"][:200])
         for violation in found["violations"]
