@@ -16,8 +16,8 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
-from condviz.ui.map.tab import TAB, MapTab, _api_points
-from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, untold
+from condviz.ui.map.tab import TAB, MapTab
+from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, listed_points, untold
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
@@ -178,8 +178,8 @@ def test_ids_from_a_browser_are_judged() -> None:
 
 
 def test_the_api_takes_pairs_or_crosses() -> None:
-    assert _api_points(["a b", "c d", "e f"], ["x", "y", "x"], ["1", "2", "1"], False).values == ("1", "2", "1")
-    assert len(_api_points(["a b", "c d", "e f"], ["x", "y"], None, True).texts) == 6
+    assert listed_points(["a b", "c d", "e f"], ["x", "y", "x"], ["1", "2", "1"], False).values == ("1", "2", "1")
+    assert len(listed_points(["a b", "c d", "e f"], ["x", "y"], None, True).texts) == 6
     for wrong in (
         ([], [], None, False),
         (["a"], ["x", "y"], None, False),
@@ -187,7 +187,7 @@ def test_the_api_takes_pairs_or_crosses() -> None:
         ("abc", ["x"], None, True),
     ):
         with pytest.raises(CondvizError):
-            _api_points(*wrong)
+            listed_points(*wrong)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,6 @@ import gradio as gr
 
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import build_map
-from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import takes
 from condviz.ui import export, limits
@@ -331,7 +330,7 @@ class MapTab:
         Returns:
             Coordinates, neighbours, clusters, impurity, isotropy and values; missing numbers are null.
         """
-        points = _api_points(sentences, conditions, values, crossed)
+        points = view.listed_points(sentences, conditions, values, crossed)
         return self.pool.run(build_map, model, points, rows=len(points.texts), **options).result().to_dict()
 
     def api_impurity(
@@ -348,7 +347,7 @@ class MapTab:
             {"points", "before", "after", "random_matrices"}: impurity (nats, bits, share of the maximum, chance, p,
             table), isotropy, silhouette, values, and why one of them is missing.
         """
-        points = _api_points(sentences, conditions, values, crossed)
+        points = view.listed_points(sentences, conditions, values, crossed)
         check_count("clusters", clusters, 0, limits.MAP_POINTS)
         options = {"method": "pca", "clusters": clusters or None}
         made = self.pool.run(build_map, model, points, rows=len(points.texts), **options).result()
@@ -431,27 +430,6 @@ def _picked(shown: Shown, values: Values) -> Shown:
         shown = shown.choose(rows)
     marked = view.positions(values.get("p", []), len(shown.result.points.texts))
     return replace(shown, marked=marked[0]) if marked else shown
-
-
-def _api_points(
-    sentences: Sequence[str], conditions: Sequence[str], values: Sequence[str] | None, crossed: bool
-) -> MapPoints:
-    import pandas as pd
-
-    if crossed:
-        if values:
-            raise DataError("values belong to one condition each; leave them out, or give one condition per sentence.")
-        return points_from_texts(sentences, conditions, max_points=limits.MAP_POINTS)
-    columns = {"sentences": sentences, "conditions": conditions, **({"value": values} if values else {})}
-    if len(set(map(len, columns.values()))) > 1:
-        found = ", ".join(f"{len(cells):,} of {name}" for name, cells in columns.items())
-        raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
-    named: dict[str, Any] = {
-        "text_column": "sentences",
-        "condition_column": "conditions",
-        "value_column": "value" if values else "",
-    }
-    return points_from_table(pd.DataFrame(columns), **named, max_points=limits.MAP_POINTS)
 
 
 TAB = Tab("map", "Map", MapTab)

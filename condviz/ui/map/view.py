@@ -351,6 +351,28 @@ def cell_members(result: EmbeddingMap, side: str, group: str, cluster: str) -> t
     return tuple(i for i, (of, condition) in enumerate(own) if str(of) == cluster and condition == group)
 
 
+def listed_points(
+    sentences: Sequence[str], conditions: Sequence[str], values: Sequence[str] | None, crossed: bool
+) -> MapPoints:
+    """Read the points of the endpoint: a condition, and perhaps a value, for each sentence, or all crossed."""
+    import pandas as pd
+
+    if crossed:
+        if values:
+            raise DataError("values belong to one condition each; leave them out, or give one condition per sentence.")
+        return points_from_texts(sentences, conditions, max_points=limits.MAP_POINTS)
+    columns = {"sentences": sentences, "conditions": conditions, **({"value": values} if values else {})}
+    if len(set(map(len, columns.values()))) > 1:
+        found = ", ".join(f"{len(cells):,} of {name}" for name, cells in columns.items())
+        raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
+    named: dict[str, Any] = {
+        "text_column": "sentences",
+        "condition_column": "conditions",
+        "value_column": "value" if values else "",
+    }
+    return points_from_table(pd.DataFrame(columns), **named, max_points=limits.MAP_POINTS)
+
+
 def positions(ids: object, number_of_points: int) -> list[int]:
     """Read ids that a browser sent as positions; whatever is none is left out."""
     if not isinstance(ids, list):
