@@ -171,8 +171,9 @@
   // Once the section is open: in a busy browser that takes longer than any pause that one would choose.
   document.addEventListener("click", (event) => {
     const pressed = event.target.closest?.(".cv-section > button.label-wrap");
+    if (!pressed) return;
     const toggled = new MutationObserver(() => { toggled.disconnect(); noteOpen(); });
-    if (pressed) toggled.observe(pressed, { attributeFilter: ["class"] });
+    toggled.observe(pressed, { attributeFilter: ["class"] });
   }, true);
   document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
   expect();

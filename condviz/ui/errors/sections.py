@@ -106,7 +106,7 @@ class Sections:
         found = self.desk.found(needed(choice))
         errors = {f"error_{model}": f"error {model}" for model in found.models}
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
-        frame = rows_frame(found.study, found.rows[:LISTED]).filter(names).round(2)
+        frame = rows_frame(found.study, found.rows[:LISTED]).loc[:, names].round(2)
         widths: list[str | int] = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
         return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
 
@@ -152,8 +152,9 @@ class Sections:
         from condviz.ui.errors import view
 
         found = self.desk.found(needed(choice))
-        study, words = found.study, {"old": old or "", "new": new or ""}
-        rewritten = rewrite(study, found.mask, rule, old=words["old"], new=words["new"])
+        study = found.study
+        words: dict[str, Any] = {"old": old or "", "new": new or ""}
+        rewritten = rewrite(study, found.mask, rule, **words)
         effects = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
