@@ -16,16 +16,72 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condviz.analysis.readings import AttentionRow, HeadMap, RouterPictures
 from condviz.analysis.words import check_texts
 from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.layers import LayerAccess, Mask
 from condviz.encoder.tokens import Encoded
 from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
+from condviz.types import Word
 
 if TYPE_CHECKING:  # importing it takes seconds
     from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """Where one first token looks under one condition: the mean of all heads of the last layer."""
+
+    condition: str
+    words: tuple[Word, ...]
+    """w words of the sentence."""
+    weights: np.ndarray
+    """(w,) float32 >= 0."""
+    condition_words: tuple[Word, ...]
+    condition_weights: np.ndarray
+    """Float32, one for each of them; 0 where the sentence cannot see the condition."""
+    hidden_mass: float
+    """Weight on special tokens. All weights and this sum to 1."""
+
+
+@dataclass(frozen=True)
+class RouterPictures:
+    """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each."""
+
+    model: str
+    without_router: tuple[AttentionRow, ...]
+    """The sentence's first token, the router switched off."""
+    router: tuple[AttentionRow, ...]
+    """The condition's first token over the words of the sentence; none where the model does not compute it."""
+    with_router: tuple[AttentionRow, ...]
+    """The sentence's first token in the model as it is."""
+    varies: bool
+    """False if `with_router` is the same under every condition by construction."""
+
+    @property
+    def figures(self) -> dict[int, tuple[AttentionRow, ...]]:
+        """The rows by the number of their figure in the paper."""
+        return {5: self.without_router, 6: self.router, 7: self.with_router}
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """Attention over the words of a sentence in every layer and head, the router switched off."""
+
+    model: str
+    condition: str
+    words: tuple[Word, ...]
+    """w words of the sentence."""
+    sentence: np.ndarray
+    """(T, heads, w) float32: from the sentence's first token."""
+    from_condition: np.ndarray | None
+    """The same from the condition's first token; None where the model does not compute it."""
+
+    @property
+    def sources(self) -> dict[str, np.ndarray]:
+        """Attention by whose first token looks: "condition" where it is computed, and "sentence"."""
+        found = {} if self.from_condition is None else {"condition": self.from_condition}
+        return {**found, "sentence": self.sentence}
 
 
 @torch.no_grad()

@@ -10,8 +10,15 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, turn_at_random, unit_rows
-from condviz.analysis.impurity import kmeans_impurity
+from condviz.analysis.geometry import (
+    KMeansImpurity,
+    describe_matrices,
+    isotropy,
+    kmeans_impurity,
+    silhouette,
+    turn_at_random,
+    unit_rows,
+)
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
@@ -281,7 +288,7 @@ def _embed(encoder: ConditionalScorer, points: MapPoints, progress: Progress | N
     return before, after
 
 
-def _impurity(unit: np.ndarray, points: MapPoints, clusters: int | None, progress: Progress | None) -> Any:  # noqa: ANN401
+def _impurity(unit: np.ndarray, points: MapPoints, clusters: int | None, progress: Progress | None) -> KMeansImpurity:
     groups = len(points.groups)
     if groups < 2:
         raise DataError("Impurity compares conditions, and there is only one. Add a second condition.")

@@ -6,21 +6,23 @@ And whether they are the words that it uses: they are deleted, and as many rando
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis.readings import DeletionTest, WordReading
 from condviz.analysis.reference import reference_pairs
 from condviz.data.texts import check_condition, check_conditions, check_sentence, leave_out, plain_cell, split_words
 from condviz.errors import DataError
 from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
-from condviz.types import TOLD, Attribution, Progress, TokenWeights, Word
+from condviz.types import TOLD, Attribution, ModelInfo, Progress, Record, Result, TokenWeights, Word, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from condviz.methods import ConditionalScorer
 
 MAX_WORDS = 400
@@ -31,6 +33,119 @@ DRAWS = 20
 MAX_DELETED = 10
 HELD_OUT = 5
 """Sentences that words chosen by leaving out are tested against."""
+
+
+@dataclass(frozen=True)
+class WordReading(Result):
+    """How much the words of one or two sentences count for one model under m conditions."""
+
+    model: ModelInfo
+    """The model; a variant made from it has a name such as "csr@hidden"."""
+    source: Literal["router", "leave-one-out"]
+    """The "router", or "leave-one-out" without one. Then `weights` (1, m, w) holds what each word does to the
+    score, signed, as in `Attribution`; there are no layers, no sub-tokens and no hidden mass."""
+    texts: tuple[TokenWeights, ...]
+    scores: np.ndarray | None = None
+    """(m,) float32, scores of the pair; of a single sentence, None."""
+    unconditional: float | None = None
+    """Score of the pair without any condition, or None."""
+    untold: tuple[int, ...] = ()
+    """Positions of conditions that the sentences may say nothing about: what is read under them is a guess."""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The m conditions."""
+        return self.texts[0].conditions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON. Weights, ranks and shares have the shape (layers, conditions, words)."""
+        return {
+            "model": self.model.name,
+            "revision": self.model.revision,
+            "trained": self.model.trained,
+            "source": self.source,
+            "scores": None if self.scores is None else [float(score) for score in self.scores],
+            "unconditional": self.unconditional,
+            "untold": [self.conditions[place] for place in self.untold],
+            "sentences": [
+                {
+                    "sentence": text.sentence,
+                    "words": [[word.text, word.start, word.end] for word in text.words],
+                    "layers": [layer + 1 for layer in text.layers],
+                    "weights": text.weights.tolist(),
+                    "ranks": text.ranks.tolist(),
+                    "shares": text.shares.tolist(),
+                    "special_tokens": text.hidden_mass.tolist(),
+                    "truncated": text.truncated,
+                }
+                for text in self.texts
+            ],
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per sentence, routed layer, condition and word. Layers count from 1; None without a router."""
+        rows = []
+        for number, text in enumerate(self.texts, start=1):
+            ranks, shares = text.ranks, text.shares
+            for cell in np.ndindex(text.weights.shape):
+                layer, condition, place = cell
+                word = text.words[place]
+                rows.append({
+                    "model": self.model.name, "revision": self.model.revision, "source": self.source,
+                    "sentence": number, "condition": text.conditions[condition],
+                    "layer": text.layers[layer] + 1 if text.layers else None, "position": place + 1,
+                    "start": word.start, "end": word.end, "word": word.text, "value": float(text.weights[cell]),
+                    "rank": int(ranks[cell]), "share": float(shares[cell]),
+                })  # fmt: skip
+        return table(rows).astype({"layer": "Int64"}) if rows else table([])
+
+
+@dataclass(frozen=True)
+class DeletionTest(Record):
+    """Does the score depend on the words that a model points at? Top words against random ones."""
+
+    model: str
+    num_words: int
+    top: np.ndarray
+    """(m, s) float32: change of the score without the top words, signed, in s pairs."""
+    random: np.ndarray
+    """(draws, m, s) float32: the same without as many random words."""
+    held_out: tuple[str, ...] = ()
+    """Sentences that the shortened ones were compared with in place of the pair, because the words were chosen by
+    the score of the pair. Empty where they were chosen by a router."""
+
+    @property
+    def top_move(self) -> float:
+        """Mean absolute change without the top words."""
+        return float(np.abs(self.top).mean())
+
+    @property
+    def random_moves(self) -> np.ndarray:
+        """Mean absolute change in each draw, (draws,)."""
+        return np.abs(self.random).mean(axis=(1, 2))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The middle 95 % of the draws."""
+        low, high = np.quantile(self.random_moves, (0.025, 0.975))
+        return float(low), float(high)
+
+    @property
+    def as_far(self) -> int:
+        """How many draws moved the score at least as far as the top words."""
+        return int((self.random_moves >= self.top_move).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the figures of the test."""
+        return {
+            "words": self.num_words,
+            "top": self.top_move,
+            "random": float(self.random_moves.mean()),
+            "interval": list(self.interval),
+            "draws": len(self.random_moves),
+            "as_far": self.as_far,
+            "held_out": list(self.held_out),
+        }
 
 
 def leave_one_word_out(
@@ -85,10 +200,10 @@ def score_without_words(
     else:
         under = [condition or "" for condition in conditions for _ in first]
         scores = model.score(first * len(conditions), second * len(conditions), under, progress=progress)
-    table = scores.reshape(len(conditions), -1)
-    effects = (table[:, :1] - table[:, 1:]).astype(np.float32)
+    cells = scores.reshape(len(conditions), -1)
+    effects = (cells[:, :1] - cells[:, 1:]).astype(np.float32)
     one, two = effects[:, : len(words[0])], effects[:, len(words[0]) :]
-    name, rows = model.info.name, zip(conditions, table[:, 0], one, two, strict=True)
+    name, rows = model.info.name, zip(conditions, cells[:, 0], one, two, strict=True)
     return [Attribution(name, condition, float(score), *words, *found) for condition, score, *found in rows]
 
 
@@ -250,8 +365,8 @@ def delete_words(
                 # The order of a pair matters to a cross-encoder: a sentence keeps its side.
                 pairs += [(shorter, other, condition) if side == 0 else (other, shorter, condition) for other in others]
     scores = model.score(*map(list, zip(*pairs, strict=True)), progress=progress)
-    table = scores.reshape(len(sides), 2 + draws, len(reading.conditions), -1)
-    change = np.moveaxis(table[:, 1:] - table[:, :1], 0, 2)  # (1 + draws, m, sides, others)
+    cells = scores.reshape(len(sides), 2 + draws, len(reading.conditions), -1)
+    change = np.moveaxis(cells[:, 1:] - cells[:, :1], 0, 2)  # (1 + draws, m, sides, others)
     change = change.reshape(*change.shape[:2], -1)
     return DeletionTest(
         model=reading.model.name, num_words=num_words, top=change[0], random=change[1:], held_out=held_out

@@ -19,7 +19,7 @@ from condviz.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from condviz.analysis.answers import LinkAnswer, LinkAnswers
     from condviz.analysis.maps import EmbeddingMap
-    from condviz.analysis.readings import DeletionTest, WordReading
+    from condviz.analysis.words import DeletionTest, WordReading
     from condviz.data.kg import Graph
     from condviz.methods import ConditionalScorer
     from condviz.types import TokenWeights

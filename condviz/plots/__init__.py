@@ -11,12 +11,9 @@ if TYPE_CHECKING:
 PICTURES = {
     "Attribution": "condviz.plots.similarity",
     "Comparison": "condviz.plots.similarity",
-    "DeletionTest": "condviz.plots.words",
     "ErrorStudy": "condviz.plots.errors",
     "Evaluation": "condviz.plots.errors",
     "EmbeddingMap": "condviz.plots.maps",
-    "HeadMap": "condviz.plots.words",
-    "RouterPictures": "condviz.plots.words",
     "WordReading": "condviz.plots.words",
     "CrossTable": "condviz.plots.search",
     "Groups": "condviz.plots.search",

@@ -6,16 +6,19 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
-from condviz.analysis.readings import AttentionRow, DeletionTest, HeadMap, RouterPictures, WordReading
+from condviz.analysis.words import DeletionTest, WordReading
 from condviz.data.texts import FUNCTION_WORDS, not_english
 from condviz.plots.html import plain, render
 from condviz.plots.html import signed as with_sign
 from condviz.types import TokenWeights, Word
+
+if TYPE_CHECKING:
+    from condviz.analysis.attention import AttentionRow, HeadMap, RouterPictures
 
 STYLES = ("words.css",)
 MIN_LIMIT = 0.01
@@ -384,13 +387,7 @@ def _deletion_row(test: DeletionTest, title: str, most: float) -> dict[str, Any]
     }  # fmt: skip
 
 
-def to_html(result: WordReading | RouterPictures | HeadMap | DeletionTest) -> Markup:
+def to_html(result: WordReading) -> Markup:
     """Render what a notebook shows."""
-    if isinstance(result, WordReading):
-        texts = [running_text(result, place=place) for place in range(len(result.texts))]
-        return render("words/reading.html", headline=headline(result), texts=texts)
-    if isinstance(result, RouterPictures):
-        return figures(result)
-    if isinstance(result, HeadMap):
-        return heads(result)
-    return deletion([result], [result.model])
+    texts = [running_text(result, place=place) for place in range(len(result.texts))]
+    return render("words/reading.html", headline=headline(result), texts=texts)

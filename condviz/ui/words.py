@@ -9,8 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from condviz.analysis.readings import WordReading
-from condviz.analysis.words import check_texts, delete_words, read_words, to_record
+from condviz.analysis.words import WordReading, check_texts, delete_words, read_words, to_record
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError

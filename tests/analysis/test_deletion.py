@@ -7,8 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from condviz.analysis.readings import DeletionTest
-from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sentences, read_words, without_words
+from condviz.analysis.words import (
+    DRAWS,
+    HELD_OUT,
+    DeletionTest,
+    delete_words,
+    held_out_sentences,
+    read_words,
+    without_words,
+)
 from condviz.data.texts import split_words
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer

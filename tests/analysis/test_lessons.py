@@ -8,9 +8,20 @@ import torch
 from scipy.stats import entropy
 from sklearn.decomposition import FastICA
 
-from condviz.analysis.lessons import by_hand, cosine, measure_spaces, trace_router
+from condviz.analysis.lessons import (
+    PROJECTIONS,
+    TOY_ITEMS,
+    by_hand,
+    cosine,
+    make_toy,
+    measure_spaces,
+    plane,
+    project_toy,
+    rank_same,
+    read_offsets,
+    trace_router,
+)
 from condviz.analysis.points import points_from_table
-from condviz.analysis.subtraction import PROJECTIONS, TOY_ITEMS, make_toy, plane, project_toy, rank_same, read_offsets
 from condviz.encoder.backbone import CPU_HALF_MULTIPLE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
@@ -104,3 +115,8 @@ def test_a_label_wins_impurity_and_changes_no_neighbour() -> None:
     assert found["label"]["impurity"] == pytest.approx(0, abs=1e-12)
     assert found["label"]["agreement"] == pytest.approx(found["alone"]["agreement"])
     assert list(measure_spaces(model, points, names=("alone",))) == ["alone", "chance"]
+
+
+def test_others_than_case_subtract_nothing() -> None:
+    with pytest.raises(ConfigError, match="subtracts nothing"):
+        read_offsets(tiny_model("case", subtract=False), [SENTENCE], CONDITION)

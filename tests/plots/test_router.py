@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
-from condviz.analysis.readings import DeletionTest
-from condviz.analysis.words import delete_words, read_words
+from condviz.analysis.words import DeletionTest, delete_words, read_words
 from condviz.methods.catalog import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRPrefix
 from condviz.plots import words
@@ -36,9 +35,12 @@ def test_heads_have_a_button_each(csr: CSR) -> None:
 
 
 def test_a_deletion_test_says_whether_it_was_held_out(csr: CSR) -> None:
-    assert "no router" not in words.to_html(delete_words(csr, read_words(csr, TEXT, CONDITIONS), 1, draws=3))
+    def shown(test: DeletionTest) -> str:
+        return words.deletion([test], [test.model])
+
+    assert "no router" not in shown(delete_words(csr, read_words(csr, TEXT, CONDITIONS), 1, draws=3))
     random = np.full((20, 1, 1), 0.1, dtype=np.float32)
     strong = DeletionTest("m", 2, np.array([[0.5]]), random, held_out=("a", "b"))
-    assert "depends on" in words.to_html(strong)
-    assert "2 other sentences" in words.to_html(strong)
-    assert "does not clearly depend" in words.to_html(DeletionTest("m", 2, np.array([[0.1]]), random))
+    assert "depends on" in shown(strong)
+    assert "2 other sentences" in shown(strong)
+    assert "does not clearly depend" in shown(DeletionTest("m", 2, np.array([[0.1]]), random))

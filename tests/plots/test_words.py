@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
-from condviz.analysis.readings import WordReading
-from condviz.analysis.words import read_words
+from condviz.analysis.words import WordReading, read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.baselines import BiEncoder
 from condviz.methods.catalog import BiEncoderConfig, CSRPrefixConfig

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.first_screen import errors_screen, leads, map_screen, stored_map
 from condviz.analysis.answers import LinkProfile
-from condviz.analysis.readings import WordReading
+from condviz.analysis.words import WordReading
 from condviz.models import registry
 from condviz.types import Comparison, Result
 from condviz.ui import export

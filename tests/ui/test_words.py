@@ -8,7 +8,7 @@ import gradio as gr
 import pytest
 
 import condviz
-from condviz.analysis.readings import WordReading
+from condviz.analysis.words import WordReading
 from condviz.data.examples import load_examples
 from condviz.errors import CheckpointError, DataError, UnknownModelError
 from condviz.methods import ConditionalScorer

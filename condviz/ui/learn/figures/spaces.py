@@ -56,7 +56,7 @@ class ImpurityKmeans(Figure):
     draw: Annotated[int, Field(ge=0, le=20)] = Field(0, title="Another draw of the points")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.impurity import kmeans_impurity
+        from condviz.analysis.geometry import kmeans_impurity
 
         groups = np.array([int(letter) - 1 for letter in HAND_GROUPS])
         middles = np.array([[0, 1], [-0.87, -0.5], [0.87, -0.5]])
@@ -167,8 +167,7 @@ class Subtraction(_Case):
     """Whether the second picture is shown."""
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.lessons import cosine
-        from condviz.analysis.subtraction import plane, read_offsets
+        from condviz.analysis.lessons import cosine, plane, read_offsets
 
         found = read_offsets(models[0], [self.sentence1, self.sentence2], self.condition)
         zero = np.zeros_like(found.condition)
@@ -198,8 +197,7 @@ class SubtractionTable(_Case):
     conditions: Lines = Field(title="Conditions, one per line")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.lessons import cosine
-        from condviz.analysis.subtraction import read_offsets
+        from condviz.analysis.lessons import cosine, read_offsets
 
         texts = [self.sentence1, self.sentence2]
         found = {condition: read_offsets(models[0], texts, condition) for condition in self.conditions}
@@ -219,8 +217,8 @@ class Isotropy(_Case):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         from condviz.analysis.geometry import cosines_to_mean, isotropy
+        from condviz.analysis.lessons import read_offsets
         from condviz.analysis.points import scene_points
-        from condviz.analysis.subtraction import read_offsets
 
         found = read_offsets(models[0], scene_points().texts, self.condition)
         sides = {}
@@ -240,7 +238,7 @@ class Projections(Figure):
     )
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.subtraction import PROJECTIONS, make_toy, project_toy, rank_same
+        from condviz.analysis.lessons import PROJECTIONS, make_toy, project_toy, rank_same
 
         toy = make_toy(self.unasked)
         spaces = {name: project_toy(toy, name, self.dimension) for name in PROJECTIONS}
