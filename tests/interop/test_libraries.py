@@ -21,12 +21,13 @@ SECTIONS = {
 }
 EXAMPLES = {
     "scikit-learn": ("sklearn", "[1]"),
-    "sentence-transformers": ("sentence_transformers", "'spearman_cosine': "),
+    "sentence-transformers": ("sentence_transformers", "'spearman_cosine': 0.99"),
     "BERTopic": ("bertopic", "0, "),
     "KeyBERT": ("keybert", "[('surfs'"),
     "LangChain": ("langchain_core", "A man surfs at dawn."),
     "LlamaIndex": ("llama_index.core", "A man surfs at dawn."),
     "FAISS": ("faiss", "A man surfs at dawn."),
+    "MTEB": ("mteb", "'spearman': 0.3"),
 }
 """What each needs, and what is in the answer of its last line."""
 

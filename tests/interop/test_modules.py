@@ -1,4 +1,4 @@
-"""Models as SentenceTransformers."""
+"""Models as SentenceTransformers, and the evaluator for their trainer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import condviz
 from condviz import interop
 from condviz.errors import ConfigError, DataError
-from condviz.methods import METHODS
+from condviz.methods import METHODS, ConditionalEncoder
 from tests.models.test_standard import OPTIONS, open_folder, trained
 from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
@@ -58,12 +58,24 @@ def test_what_is_trained_there_is_saved_as_a_checkpoint(tmp_path: Path) -> None:
     assert not np.allclose(again.encode(SENTENCES, CONDITIONS), before, atol=1e-2)
 
 
-def test_its_evaluator_compares_the_cosines_of_pairs_with_ratings() -> None:
-    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+@pytest.fixture
+def model() -> ConditionalEncoder:
+    return tiny_model("bi-encoder")
 
-    model = tiny_model("bi-encoder")
-    others = [*SENTENCES[1:], SENTENCES[0]]
-    scores = model.score(SENTENCES, others, CONDITIONS)
-    rows = [list(pair) for pair in zip(others, CONDITIONS, strict=True)]
-    found = EmbeddingSimilarityEvaluator(ROWS, rows, list(scores))(interop.to_sentence_transformer(model))
-    assert (found["spearman_cosine"], found["pearson_cosine"]) == (pytest.approx(1), pytest.approx(1))
+
+def test_the_evaluator_compares_cosines_with_ratings(model: ConditionalEncoder) -> None:
+    scores = model.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    evaluator = interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], CONDITIONS, scores, name="dev")
+    found = evaluator(interop.to_sentence_transformer(model))
+    assert found["dev_spearman_cosine"] == pytest.approx(1)
+    assert found["dev_pearson_cosine"] == pytest.approx(1)
+    assert evaluator.primary_metric == "dev_spearman_cosine"
+    one = interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[::-1], "the mood", [1, 1, 1, 1])
+    assert np.isnan(one(interop.to_sentence_transformer(model))["spearman_cosine"])
+
+
+def test_rows_that_do_not_match_are_refused() -> None:
+    with pytest.raises(DataError, match="4 pairs, 3 labels"):
+        interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES, CONDITIONS, [1, 2, 3])
+    with pytest.raises(DataError, match="Rows do not match"):
+        interop.ConditionalSTSEvaluator(SENTENCES, SENTENCES[:2], CONDITIONS, [1, 2, 3, 4])

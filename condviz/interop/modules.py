@@ -1,33 +1,27 @@
-"""The bridge to sentence-transformers: models of this package as modules of its own.
-
-Its trainers and evaluators, and libraries that insist on its class, take a SentenceTransformer whose inputs are pairs
-[sentence, condition].
-"""
+"""Models of this package as modules of sentence-transformers, and an evaluator for its trainer."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
+from sentence_transformers.base.modules import InputModule
 from torch import Tensor
 
 from condviz.encoder.tokens import Tokens
-from condviz.errors import ConfigError, DataError, require
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.metrics import pearson, spearman
 from condviz.methods import ConditionalEncoder
+from condviz.methods.base import list_rows
 from condviz.models.checkpoints import save_checkpoint
 from condviz.models.registry import load
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-try:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import InputModule
-except ImportError:
-    require("sentence_transformers", "interop")  # says how to install it
-    raise
 
 
 class ConditionalModule(InputModule):
@@ -133,6 +127,50 @@ def to_sentence_transformer(
     """
     loaded = _encoder(load(model))
     return SentenceTransformer(modules=[ConditionalModule(loaded, condition)], device=str(loaded.device))
+
+
+class ConditionalSTSEvaluator(BaseEvaluator):
+    """Compares the cosines of a SentenceTransformer of pairs [sentence, condition] with ratings.
+
+    The figures are "pearson_cosine" and "spearman_cosine", as in sentence-transformers' evaluator of plain similarity;
+    the latter is the one by which its trainer chooses.
+
+    Args:
+        sentences1, sentences2, conditions: p texts each; a single condition goes with every pair.
+        labels: p ratings, higher for more alike.
+        name: Put before the names of the figures.
+        batch_size: Rows of one pass.
+    """
+
+    def __init__(
+        self,
+        sentences1: Iterable[str],
+        sentences2: Iterable[str],
+        conditions: str | Iterable[str],
+        labels: Iterable[float],
+        *,
+        name: str = "",
+        batch_size: int = 32,
+    ) -> None:
+        super().__init__()
+        first, second, under = list_rows(conditions, sentences1=sentences1, sentences2=sentences2)
+        self.labels = list(labels)
+        if len(self.labels) != len(first):
+            raise DataError(f"Rows do not match: {len(first)} pairs, {len(self.labels)} labels.")
+        self.rows = [list(pair) for pair in zip(first + second, under + under, strict=True)]
+        self.name, self.batch_size, self.primary_metric = name, batch_size, "spearman_cosine"
+
+    def __call__(  # pyright: ignore[reportIncompatibleMethodOverride] (models of pairs alone)
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Return the figures; sentence-transformers' trainer calls it."""
+        vectors = model.encode(self.rows, batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False)
+        scores = model.similarity_pairwise(*vectors.chunk(2)).cpu().numpy()
+        found = {"pearson_cosine": pearson(self.labels, scores), "spearman_cosine": spearman(self.labels, scores)}
+        known = {name: float("nan") if value is None else value for name, value in found.items()}
+        metrics = self.prefix_name_to_metrics(known, self.name)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
 
 
 def _encoder(model: object) -> ConditionalEncoder:
