@@ -8,15 +8,16 @@ from pathlib import Path
 
 from condviz.data.kg import Graph
 from condviz.evaluation.kgc import (
+    RankingMetrics,
+    RankingReport,
     check_comparable,
-    encode_queries,
     entity_texts,
     entity_vectors,
     neighbourhoods,
+    query_vectors,
     rank_queries,
     split_queries,
 )
-from condviz.evaluation.ranking import RankingMetrics, RankingReport
 from condviz.methods import ConditionalScorer
 from condviz.types import Progress, Record
 
@@ -58,7 +59,7 @@ def evaluate_links(
     check_comparable(model, model.encode(["word"], ["relation"]), model.encode_sentences(["word"]))
     texts = entity_texts(graph, model)
     entities = entity_vectors(model, texts, folder=folder, progress=progress)
-    vectors = encode_queries(model, graph, entities=entities, texts=texts, queries=queries, progress=progress)
+    vectors = query_vectors(model, graph, queries, entities=entities, texts=texts, progress=progress)
     ranks = rank_queries(graph, vectors, entities, queries)
     bonus = rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph))
     relations = queries[:, 1] % graph.num_relations

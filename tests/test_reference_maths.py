@@ -17,8 +17,8 @@ from condviz.analysis.geometry import (
     log_partition,
     partition_isotropy,
 )
+from condviz.evaluation.kgc import Neighbourhoods, RankingReport, TrueAnswers, filtered_ranks, rerank
 from condviz.evaluation.metrics import pair_accuracy, pearson, spearman
-from condviz.evaluation.ranking import Neighbourhoods, RankingReport, TrueAnswers, filtered_ranks, rerank
 from condviz.training import losses
 from tests.golden import (
     GOLDEN,

@@ -27,8 +27,15 @@ from condviz.data.kg import SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
-from condviz.evaluation.kgc import check_comparable, entity_texts, entity_vectors, neighbourhoods
-from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
+from condviz.evaluation.kgc import (
+    Neighbourhoods,
+    TrueAnswers,
+    check_comparable,
+    entity_texts,
+    entity_vectors,
+    neighbourhoods,
+    rerank,
+)
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.types import Progress

@@ -80,7 +80,7 @@ class Relation:
 class Graph:
     """Entities, relations and triples of one data set; everything is known by its number from 0.
 
-    Relations count from 0 to N - 1, and the inverse of relation r is r + N, as in `condviz.evaluation.ranking`.
+    Relations count from 0 to N - 1, and the inverse of relation r is r + N, as in `condviz.evaluation.kgc`.
 
     Attributes:
         name: For instance "wn18rr".

@@ -16,7 +16,7 @@ from condviz.data.kg_formats import load_graph
 from condviz.errors import DataError
 from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
-from condviz.evaluation.ranking import RankingReport, TrueAnswers
+from condviz.evaluation.kgc import RankingReport, TrueAnswers
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.encoders import number
 from condviz.training.data import MixedOrder
@@ -70,7 +70,7 @@ class LinkTask(Task):
         with torch.autocast(self.device, enabled=False), torch.no_grad():
             entities = self._entities(self.method)
             queries = kgc.split_queries(self.graph, "valid", limit=self.recipe.validation_triples)
-            vectors = kgc.encode_queries(self.method, self.graph, entities=entities, texts=self.texts, queries=queries)
+            vectors = kgc.query_vectors(self.method, self.graph, queries, entities=entities, texts=self.texts)
             if not vectors.isfinite().all():
                 raise ArithmeticError("a vector of the validation part is not a number")
             ranks = kgc.rank_queries(self.graph, vectors, entities, queries)
@@ -79,13 +79,13 @@ class LinkTask(Task):
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 validation triples."""
-        heads, relations, tails = kgc.split_queries(self.graph, "valid", limit=4).T
+        queries = kgc.split_queries(self.graph, "valid", limit=4)
+        heads, _, tails = queries.T
         alone = method.encode_sentences([self.texts[entity] for entity in (*heads.tolist(), *tails.tolist())])
         entities = torch.zeros(len(self.texts), alone.shape[1])
         entities[torch.cat([heads, tails])] = functional.normalize(torch.as_tensor(alone), dim=1)
-        options = {"texts": self.texts, "heads": heads, "relations": relations}
-        queries = kgc.query_vectors(method, self.graph, entities=entities, **options)
-        return (queries * entities[tails]).sum(1).numpy()
+        vectors = kgc.query_vectors(method, self.graph, queries, entities=entities, texts=self.texts)
+        return (vectors * entities[tails]).sum(1).numpy()
 
     def describe_data(self) -> list[dict[str, Any]]:
         """Return name and triples of the graph."""

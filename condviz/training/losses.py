@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from condviz.errors import DataError
-from condviz.evaluation.ranking import TrueAnswers
+from condviz.evaluation.kgc import TrueAnswers
 
 MASKED_LOGIT = -1e4
 """Logit of a column that must not count as a negative; SimKGC's value, small enough to vanish and safe in fp16."""

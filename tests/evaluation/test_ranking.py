@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-import condviz.evaluation.ranking as module
+import condviz.evaluation.kgc as module
+from condviz.data.kg import Entity, Graph, Relation
 from condviz.errors import DataError
-from condviz.evaluation.ranking import (
+from condviz.evaluation.kgc import (
     Neighbourhoods,
     RankingMetrics,
     RankingReport,
     TrueAnswers,
     filtered_ranks,
-    rank_links,
+    rank_queries,
     rerank,
 )
 
@@ -108,16 +109,22 @@ def test_constant_scores_earn_the_middle_rank() -> None:
 def test_blocks_do_not_change_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     queries, entities = torch.randn(7, 3, generator=generator), torch.randn(20, 3, generator=generator)
-    targets = torch.arange(7)
-    known = [torch.arange(index) for index in range(7)]
-    near = [torch.tensor([index, index + 9]) for index in range(7)]
-    scores = rerank(queries @ entities.T, near)
+    triples = [(head, 0, tail) for head in range(7) for tail in range(head, 20, 3)]
+    splits = {"train": np.array(triples), "valid": np.zeros((0, 3), int), "test": np.zeros((0, 3), int)}
+    named = tuple(Entity(f"{number}", f"{number}", f"{number}") for number in range(20))
+    graph = Graph("toy", named, (Relation("r", "r"),), splits)
+    targets, heads, tails = torch.arange(7), torch.arange(7), torch.arange(7)
+    asked = torch.stack([heads, torch.zeros_like(heads), tails], dim=1)
+    known = [torch.tensor([tail for head, _, tail in triples if head == own]) for own in range(7)]
+    around = Neighbourhoods(splits["train"], num_entities=20, hops=1)
+    near, unit = [around.of(head) for head in range(7)], torch.nn.functional.normalize(entities, dim=1)
+    scores = rerank(queries @ unit.T, near)
     expected = filtered_ranks(scores, targets, known)
     monkeypatch.setattr(module, "_BLOCK_ELEMENTS", 50)
     assert torch.equal(filtered_ranks(scores, targets, known), expected)
-    assert torch.equal(rank_links(queries, entities, targets=targets, known=known, neighbours=near), expected)
-    plain = filtered_ranks(queries @ entities.T, targets, known)
-    assert torch.equal(rank_links(queries, entities, targets=targets, known=known), plain)
+    assert torch.equal(rank_queries(graph, queries, entities, asked, neighbourhoods=around), expected)
+    plain = filtered_ranks(queries @ unit.T, targets, known)
+    assert torch.equal(rank_queries(graph, queries, entities, asked), plain)
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,12 @@ def assert_as_in_evaluation(
     """Compare the vectors of (head, relation), tails and heads of a batch with those by which links are ranked."""
     texts = graph.texts(neighbours=False)
     entities = torch.from_numpy(method.encode_sentences(texts))
-    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
     unit = torch.nn.functional.normalize(entities, dim=1)
-    expected = query_vectors(method, graph, **options), unit[triples[:, 2]], unit[triples[:, 0]]
+    expected = (
+        query_vectors(method, graph, triples, entities=entities, texts=texts),
+        unit[triples[:, 2]],
+        unit[triples[:, 0]],
+    )
     found = tuple(torch.nn.functional.normalize(vectors, dim=1) for vectors in found)
     torch.testing.assert_close(found, expected, **{"rtol": 1e-4, "atol": 1e-5} | tolerance)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from condviz.errors import DataError
-from condviz.evaluation.ranking import TrueAnswers
+from condviz.evaluation.kgc import TrueAnswers
 from condviz.training.losses import (
     MASKED_LOGIT,
     LinkContrast,
