@@ -17,7 +17,7 @@ from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
 from condviz.errors import DataError, require
-from condviz.evaluation.verdicts import ALPHA
+from condviz.evaluation.metrics import ALPHA
 from condviz.models.registry import load
 from condviz.spec import Field, checked
 from condviz.store.corpus import Corpus

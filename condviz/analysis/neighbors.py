@@ -11,7 +11,7 @@ import numpy as np
 from condviz.analysis.geometry import unit_rows
 from condviz.data.texts import fold
 from condviz.errors import ConfigError
-from condviz.evaluation.verdicts import Verdict, judge_drawn
+from condviz.evaluation.metrics import Verdict, judge_drawn
 from condviz.types import Progress
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from condviz.analysis.groups import NumGroups, cluster, open_with_model, silhoue
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
 from condviz.errors import require
-from condviz.evaluation.verdicts import ALPHA
+from condviz.evaluation.metrics import ALPHA
 from condviz.spec import checked
 from condviz.store.corpus import Corpus
 from condviz.types import TOLD, ModelInfo, Progress, Result, table

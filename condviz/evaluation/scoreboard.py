@@ -18,8 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import DataError, explain
-from condviz.evaluation.metrics import Metric
-from condviz.evaluation.verdicts import judge_gap
+from condviz.evaluation.metrics import Metric, judge_gap
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 

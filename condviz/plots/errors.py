@@ -11,13 +11,12 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy, Remark
-from condviz.analysis.errors.measures import HEADS, NO_ROW, AgreementReport, GroupErrors, show_figure, show_p
+from condviz.analysis.errors.measures import HEADS, NO_ROW, AgreementReport, GroupErrors
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged, Study, calibration_curve
 from condviz.evaluation.agreement import FIGURES
 from condviz.evaluation.csts import Evaluation
-from condviz.evaluation.metrics import Metric
-from condviz.evaluation.verdicts import COUNTED, between
+from condviz.evaluation.metrics import COUNTED, Metric, between
 from condviz.plots.html import plain, render, signed, term, to_page
 from condviz.plots.svg import BOTTOM, EDGE, LEFT, WIDTH, Axis
 from condviz.version import __version__
@@ -105,7 +104,7 @@ def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
     What is `active` filters where it is clicked; elsewhere it only names the rows.
     """
     found, two = result.summary, len(result.models) > 1
-    target, worst = result.apart if two else result.worst or ("", None)
+    target, worst = result.worst or ("", None)
     figures = (result.part or result.every).figures[0]
     groups = (*found.wins, *found.loses, *(one.value for one in (found.best, found.worst) if one))
     comparisons = found.order.n if found.order else 0
@@ -192,6 +191,28 @@ def figure_rows(label: str, report: AgreementReport) -> list[dict[str, Any]]:
             cells.append((value, "\n".join(filter(None, (interval, chance))), ""))
         rows.append({"rows": label, "model": "difference", "n": "", "items": "", "cells": cells})
     return rows
+
+
+def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, str]:
+    """Format value and interval of a figure of `HEADS`; a bias, and with `sign` any, has its sign."""
+    if figure.value is None:
+        return "\N{EN DASH}", ""
+    digits = 2 if name in ("error", "bias") else 1
+    mark = "+" if sign or name == "bias" else ""
+
+    def show(value: float) -> str:
+        # What rounds to zero has no sign.
+        rounded = round(value, digits) + 0.0
+        return f"{rounded:{mark if rounded else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+    if figure.low is None or figure.high is None:
+        return show(figure.value), ""
+    return show(figure.value), f"{show(figure.low)} to {show(figure.high)}"
+
+
+def show_p(p: float) -> str:
+    """Format a p or q value."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def sections(result: ErrorStudy) -> dict[str, Any]:

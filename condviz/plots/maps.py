@@ -16,7 +16,7 @@ from markupsafe import Markup
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
 from condviz.analysis.neighbors import judge_values
-from condviz.evaluation.verdicts import COUNTED, counted
+from condviz.evaluation.metrics import COUNTED, counted
 from condviz.plots.html import render
 from condviz.plots.svg import to_svg
 

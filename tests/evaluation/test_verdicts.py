@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from condviz.evaluation.metrics import spearman
-from condviz.evaluation.verdicts import (
+from condviz.evaluation.metrics import (
     Verdict,
     between,
     counted,
@@ -18,6 +17,7 @@ from condviz.evaluation.verdicts import (
     judge_mean,
     judge_rise,
     judge_share,
+    spearman,
 )
 
 DRAWS = 1_000

@@ -9,9 +9,8 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.measures import worst_conditions
+from condviz.analysis.errors.measures import summarise, worst_conditions
 from condviz.analysis.errors.study import Study, judge, make_study
-from condviz.analysis.errors.summary import summarise
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import Dataset, make_dataset
 from condviz.plots.errors import headline

@@ -20,8 +20,10 @@ from condviz.analysis.errors.measures import (
     AgreementReport,
     Blindness,
     GroupErrors,
+    Summary,
     check_blindness,
     measure,
+    summarise,
     worst_conditions,
 )
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
@@ -34,7 +36,6 @@ from condviz.analysis.errors.study import (
     judge,
     make_study,
 )
-from condviz.analysis.errors.summary import Summary, summarise
 from condviz.data.pairs import LABEL_COLUMN, RATING_NAMES, TEXT_COLUMNS
 from condviz.data.tables import to_csv
 from condviz.data.tables.formats import fold_name
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 SHOWN_CONDITIONS = 20
-ONE_MODEL = sum(target not in ("first", "second") for target in TARGETS)
-"""Kinds of slices that are looked for in one model: of all together one claim in twenty may be chance."""
 
 
 @dataclass(frozen=True)
@@ -118,24 +117,15 @@ class ErrorStudy(Result):
 
     @property
     def worst(self) -> tuple[str, Slice] | None:
-        """The surest slice in which the first model fails, with its target; None if none stands out."""
-        found = [
-            (target, search.slices[0])
-            for target, search in self.searches.items()
-            if target not in ("first", "second") and search.slices and search.slices[0].q * ONE_MODEL < SIGNIFICANT
-        ]
-        return min(found, key=lambda item: item[1].q, default=None)
+        """The surest slice in which the model fails, or of two one is closer, with its target; None if none stands out.
 
-    @property
-    def apart(self) -> tuple[str, Slice | None]:
-        """The surest slice in which one of two models is closer, with its target; "" and None where none stands out."""
-        found = [
-            (target, self.searches[target].slices[0])
-            for target in ("first", "second")
-            if target in self.searches and self.searches[target].slices
-        ]
-        best = min(found, key=lambda item: item[1].q, default=("", None))
-        return best if best[1] and 2 * best[1].q < SIGNIFICANT else ("", None)
+        Of all kinds of slices together one claim in twenty may be chance.
+        """
+        targets = [target for target in TARGETS if (target in ("first", "second")) == (len(self.models) > 1)]
+        tried = {target: self.searches[target] for target in targets if target in self.searches}
+        found = [(target, search.slices[0]) for target, search in tried.items() if search.slices]
+        best = min(found, key=lambda item: item[1].q, default=None)
+        return best if best and best[1].q * len(targets) < SIGNIFICANT else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the rows; figures that are not defined are None."""

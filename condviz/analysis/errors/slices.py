@@ -24,6 +24,7 @@ from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import fold
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.metrics import error_and_p
 
 Target = Literal["over", "under", "large", "order", "first", "second"]
 MIN_SUPPORT = 15
@@ -118,7 +119,8 @@ def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None,
     inside, outside, p = contrast(values, masks, clusters)
     if target in ("first", "second"):
         # To lose by less than elsewhere is not to win.
-        p = np.maximum(p, [_p_of_mean(values[mask], clusters[mask]) for mask in masks])
+        alone = [error_and_p(values[mask], clusters[mask]) for mask in masks]
+        p = np.maximum(p, [own if error > 0 else 1.0 for error, own in alone])
     # Pairs are tried only for the strongest filters, so each stands for many that were looked at from afar.
     factor = np.ones(len(filters))
     factor[len(single) :] = len(single) * (len(single) - 1) / 2 / max(1, len(joined))
@@ -198,15 +200,6 @@ def _fisher(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.nda
 
     law = hypergeom(len(starts), int(wrong.sum()), drawn)
     return np.minimum(1.0, 2 * np.minimum(law.cdf(hits), law.sf(hits - 1)))
-
-
-def _p_of_mean(values: np.ndarray, clusters: np.ndarray) -> float:
-    """Return the two-sided p of a mean of zero, with the standard error of `contrast`; 1 where it is not defined."""
-    _, group = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(group, values - values.mean())
-    groups = len(sums)
-    error = np.sqrt((sums**2).sum() * groups / max(1, groups - 1)) / len(values)
-    return float(2 * special.stdtr(groups - 1, -abs(values.mean()) / error)) if error > 0 and groups > 1 else 1.0
 
 
 def _measure(study: Study, target: str) -> np.ndarray:

@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.filters import quote
 from condviz.analysis.errors.findings import ErrorStudy
-from condviz.analysis.errors.measures import GroupErrors, show_p
+from condviz.analysis.errors.measures import GroupErrors
 from condviz.analysis.errors.rewrites import Effect
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
-from condviz.evaluation.verdicts import counted
+from condviz.evaluation.metrics import counted
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
@@ -100,14 +100,14 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
 
 def slices(study: ErrorStudy, target: str) -> Markup:
     """Render the choice of what to look for, and the slices that were found as buttons that filter by them."""
-    target = target or (study.apart if len(study.models) > 1 else study.worst or ("",))[0] or "over"
+    target = target or (study.worst or ("",))[0] or "over"
     search = study.searches.get(target)
     found = search.slices if search else ()
     sure = [one for one in found if one.q < SIGNIFICANT]
     weak = [one for one in found if abs(one.inside - one.outside) >= LEAST_SHOWN][:3]
     titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
     rows = [
-        {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": show_p(one.q),
+        {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": pictures.show_p(one.q),
          "said": _against_rest(study, target, one)}
         for one in (sure or weak)[:SHOWN]
     ]  # fmt: skip

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache, cached
 
 from condviz.errors import CondvizError
-from condviz.evaluation.metrics import wilson
-from condviz.evaluation.verdicts import COUNTED, Verdict, between, counted, judge_rise
+from condviz.evaluation.metrics import COUNTED, Verdict, between, counted, judge_rise, wilson
 from condviz.paths import ASSETS
 from condviz.plots.svg import Curve, draw_curves
 from condviz.types import plain
