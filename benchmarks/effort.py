@@ -1,8 +1,10 @@
-"""How much work each shipped model is, as a multiple of the plain encoder: python -m benchmarks.effort [--store].
+"""How much work each shipped model is, as a multiple of the plain encoder.
+
+python -m benchmarks.effort [--model NAME] [--store]
 
 Processor time of one thread, which other work on the machine hardly changes: one pair of sentences under five
 conditions, and a search through 30 texts under five conditions. `--store` writes assets/effort.json, which the page of
-models reads.
+models reads; models that are not named keep what they have.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from benchmarks.common import conditions, mixed_sentences
 from condviz.data.files import write_text
-from condviz.evaluation.scoreboard import read_board
+from condviz.evaluation.scoreboard import efforts, read_board
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 from condviz.ui.speed import CONDITIONS, TASKS
@@ -44,10 +46,9 @@ def seconds(job: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-def run() -> dict[str, dict[str, float]]:
-    """Measure all models in turns; every round has new texts, so that nothing comes from a cache."""
+def run(names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Measure models in turns; every round has new texts, so that nothing comes from a cache."""
     torch.set_num_threads(1)
-    names = [name for name in read_board().models if not name.endswith("-zero-shot")]
     models = {name: load(name, device="cpu", precision="float32") for name in dict.fromkeys((PLAIN, *names))}
     asked = conditions(CONDITIONS)
     found: dict[str, dict[str, list[float]]] = {name: {task: [] for task in TASKS} for name in models}
@@ -72,11 +73,14 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", action="store_true", help="write assets/effort.json")
-    chosen, found = parser.parse_args(), run()
-    text = json.dumps(found, indent=1) + "\n"
-    print(text, end="")
+    parser.add_argument("--model", action="append", default=[], help="may be repeated (default: all)")
+    chosen = parser.parse_args()
+    found = run(chosen.model or [name for name in read_board().models if not name.endswith("-zero-shot")])
+    print(json.dumps(found, indent=1))
     if chosen.store:
-        write_text(ASSETS / "effort.json", text)
+        kept = {name: tasks for name, tasks in efforts().items() if chosen.model and name not in chosen.model}
+        found = {name: tasks for name, tasks in found.items() if name not in kept}
+        write_text(ASSETS / "effort.json", json.dumps(kept | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,14 @@ def test_a_card_does_not_claim_that_rows_chose_the_last_weights() -> None:
     assert "(20 rows, the last weights were kept)" in format_card("csr", manifest(training=last), make_board())
 
 
+def test_a_card_of_a_method_on_another_model_says_that_nothing_was_trained_for_it() -> None:
+    card = format_card("csr", manifest(training=TRAINING | {"steps": 0}), make_board())
+    assert "Nothing was trained for this method" in card
+    assert "the encoder of `first`" in card
+    assert "| train | 1,234 |" in card
+    assert "0 steps" not in card
+
+
 def test_a_card_gives_the_commands_of_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condviz.evaluation.cards.ASSETS", tmp_path)
     folder = tmp_path / "recipes"
