@@ -21,8 +21,8 @@ import numpy as np
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair, count_contrasts, keep_pairs
 from condviz.data.examples import Example, Level
-from condviz.errors import ConfigError
-from condviz.evaluation.agreement import Agreement, Rows, check_resamples
+from condviz.errors import ConfigError, check_count
+from condviz.evaluation.agreement import Agreement, Rows
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, BoardSample, GroupScores, ModelScores, Part, PartScores
@@ -90,7 +90,7 @@ def measure(
     Raises:
         ConfigError: If `resamples` is negative.
     """
-    check_resamples(resamples)
+    check_count("resamples", resamples, 0, 1_000_000)
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
     return measure_scores(chosen, scores, resamples=resamples)

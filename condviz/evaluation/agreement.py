@@ -35,33 +35,48 @@ FIGURES = ("spearman", "pearson", "ties_wrong", "ties_excluded")
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Rows to resample, all rated and scored."""
+class Rows:
+    """Rated rows, and what ties them together."""
 
     gold: np.ndarray
     clusters: np.ndarray
-    """(n,) int, rows that are drawn together share a number."""
+    """(n,) int, a number for each sentence pair."""
     items: np.ndarray
-    """(q, 2) int, positions of the two rows of each item (a sentence pair under two conditions); -1 for a row that
-    is not among these."""
-    scores: Sequence[np.ndarray]
-    """One (n,) array per model, finite."""
-    right: Sequence[np.ndarray]
-    """One (q,) array per model: 1, 0 or NaN (equal ratings)."""
+    """(q, 2) int, two rows that rate one sentence pair under different conditions; -1 for one that is not here."""
+    aspects: np.ndarray | None = None
+    """(n,) int, a number for what each row asks about; None where that is not known."""
+
+    def clusterings(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return the numbers by which some of the rows are to be resampled: sentence pairs, then aspects."""
+        usable = [self.clusters[rows]]
+        if len(np.unique(usable[0])) < MIN_CLUSTERS:
+            return []
+        if self.aspects is not None and MIN_CLUSTERS <= len(np.unique(self.aspects[rows])) < len(rows):
+            usable.append(self.aspects[rows])
+        return usable
 
 
-def resample(sample: Sample, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
-    """Compute every figure on the same resamples for each model.
+def resample(
+    rows: Rows, scores: Sequence[np.ndarray], right: Sequence[np.ndarray], *, resamples: int, seed: int
+) -> list[dict[str, np.ndarray]]:
+    """Compute every figure on the same resamples of the clusters for each model.
+
+    Args:
+        rows: n rows, all rated.
+        scores: One (n,) array per model, finite.
+        right: One (q,) array per model, from `order_right`.
+        resamples: How many.
+        seed: Of the draws.
 
     Returns:
         Per model, for each of `FIGURES`: (resamples,) float64 in [-1, 1], NaN where a figure is not defined.
     """
-    _, clusters = np.unique(sample.clusters, return_inverse=True)
-    levels, level = np.unique(sample.gold, return_inverse=True)
+    _, clusters = np.unique(rows.clusters, return_inverse=True)
+    levels, level = np.unique(rows.gold, return_inverse=True)
     groups = int(clusters.max()) + 1
     level_counts = np.zeros((groups, len(levels)), dtype=np.float32)
     np.add.at(level_counts, (clusters, level), 1)
-    models = [_Model(sample, *one, clusters, level) for one in zip(sample.scores, sample.right, strict=True)]
+    models = [_Model(rows, *one, clusters, level) for one in zip(scores, right, strict=True)]
     parts: list[list[dict[str, np.ndarray]]] = [[] for _ in models]
     for counts in draw(groups, len(clusters), resamples=resamples, seed=seed):
         drawn = counts @ level_counts  # the centred mean rank of each level, and the sum of their squares
@@ -96,7 +111,7 @@ class _Model:
     """What stays the same over the resamples of one model."""
 
     def __init__(
-        self, sample: Sample, scores: np.ndarray, right: np.ndarray, clusters: np.ndarray, level: np.ndarray
+        self, rows: Rows, scores: np.ndarray, right: np.ndarray, clusters: np.ndarray, level: np.ndarray
     ) -> None:
         order = np.argsort(scores, kind="stable")
         self.clusters, ordered = clusters[order], scores[order]
@@ -106,13 +121,13 @@ class _Model:
         self.ties = len(self.ends) < len(ordered)
         self.level = np.zeros((len(order), level.max() + 1), dtype=np.float32)
         self.level[np.arange(len(order)), level[order]] = 1
-        x, y = _standard(sample.gold), _standard(scores)
+        x, y = _standard(rows.gold), _standard(scores)
         columns = (np.ones_like(x), x, y, x * y, x * x, y * y)
         self.sums = np.stack([np.bincount(clusters, column) for column in columns], axis=1).astype(np.float32)
         # The rows of an item that are here share its weight of one.
-        here = sample.items >= 0
+        here = rows.items >= 0
         weight = (here / here.sum(axis=1, keepdims=True))[here]
-        verdict, of = np.repeat(right, 2)[here.ravel()], clusters[sample.items[here]]
+        verdict, of = np.repeat(right, 2)[here.ravel()], clusters[rows.items[here]]
         verdicts = (weight * (verdict == 1), weight * np.isfinite(verdict), weight)
         groups = int(clusters.max()) + 1
         self.items = np.stack([np.bincount(of, one, groups) for one in verdicts], axis=1).astype(np.float32)
@@ -153,28 +168,6 @@ def _standard(values: np.ndarray) -> np.ndarray:
     """Centre and scale, so that sums of squares lose nothing in single precision."""
     spread = values.std()
     return (values - values.mean()) / (spread if spread > 0 else 1.0)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rated rows, and what ties them together."""
-
-    gold: np.ndarray
-    clusters: np.ndarray
-    """(n,) int, a number for each sentence pair."""
-    items: np.ndarray
-    """(q, 2) int, two rows that rate one sentence pair under different conditions."""
-    aspects: np.ndarray | None = None
-    """(n,) int, a number for what each row asks about; None where that is not known."""
-
-    def clusterings(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return the numbers by which some of the rows are to be resampled: sentence pairs, then aspects."""
-        usable = [self.clusters[rows]]
-        if len(np.unique(usable[0])) < MIN_CLUSTERS:
-            return []
-        if self.aspects is not None and MIN_CLUSTERS <= len(np.unique(self.aspects[rows])) < len(rows):
-            usable.append(self.aspects[rows])
-        return usable
 
 
 @dataclass(frozen=True)
@@ -222,7 +215,7 @@ def measure(
     Raises:
         ConfigError: If `resamples` is not a whole number from 0 to a million.
     """
-    check_resamples(resamples)
+    check_count("resamples", resamples, 0, 1_000_000)
     chosen = np.arange(len(rows.gold)) if chosen is None else chosen
     if items is None:
         items = rows.items[np.isin(rows.items, chosen).all(axis=1)]
@@ -232,18 +225,13 @@ def measure(
     place[chosen] = np.arange(len(chosen))
     right = [order_right(rows.gold, one, items) for one in scores]
     values = [one[chosen].astype(float) for one in scores]
-    samples = [Sample(rows.gold[chosen], clusters, place[items], values, right) for clusters in clusterings]
-    drawn = [resample(sample, resamples=resamples, seed=seed) for sample in samples]
+    samples = [Rows(rows.gold[chosen], clusters, place[items]) for clusters in clusterings]
+    drawn = [resample(sample, values, right, resamples=resamples, seed=seed) for sample in samples]
     found = [
         _agreement(rows, one, chosen, items, [by[index] for by in drawn], intervals=resamples > 0)
         for index, one in enumerate(scores)
     ]
     return found, drawn
-
-
-def check_resamples(resamples: int) -> None:
-    """Raise ConfigError unless a number of resamples is allowed; also before the scoring, which takes long."""
-    check_count("resamples", resamples, 0, 1_000_000)
 
 
 def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.ndarray:

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
-from condviz.evaluation.agreement import Rows, Sample, measure, resample, resample_means
+from condviz.evaluation.agreement import Rows, measure, resample, resample_means
+
+Sample = tuple[Rows, list[np.ndarray], list[np.ndarray]]
 
 
 def sample(count: int, seed: int, *, ties: bool = False) -> Sample:
@@ -21,37 +23,38 @@ def sample(count: int, seed: int, *, ties: bool = False) -> Sample:
     verdict = rng.integers(0, 2, size=count).astype(float)
     scores = scores.round(0) if ties else scores
     items = np.stack([np.searchsorted(clusters, range(count)), np.full(count, -1)], axis=1)
-    return Sample(gold, clusters, items, [scores], [verdict])
+    return Rows(gold, clusters, items), [scores], [verdict]
 
 
-def plain(rows: Sample, seed: int, resamples: int) -> dict[str, list[float]]:
+def plain(made: Sample, seed: int, resamples: int) -> dict[str, list[float]]:
     """The textbook: draw clusters, put their rows together, call scipy."""
+    rows, (own,), (right,) = made
     rng = np.random.default_rng(seed)
     groups = int(rows.clusters.max()) + 1
     drawn = rng.integers(groups, size=(resamples, groups), dtype=np.uint32)
     found: dict[str, list[float]] = {"spearman": [], "pearson": [], "ties_wrong": []}
     for clusters in drawn:
         picked = np.concatenate([np.flatnonzero(rows.clusters == cluster) for cluster in clusters])
-        gold, scores = rows.gold[picked], rows.scores[0][picked]
+        gold, scores = rows.gold[picked], own[picked]
         found["spearman"].append(spearmanr(gold, scores).statistic)
         found["pearson"].append(pearsonr(gold, scores).statistic)
-        found["ties_wrong"].append(rows.right[0][clusters].mean())
+        found["ties_wrong"].append(right[clusters].mean())
     return found
 
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_resampling_gives_what_a_loop_over_scipy_gives(ties: bool) -> None:
     rows = sample(30, 3, ties=ties)
-    (fast,) = resample(rows, resamples=40, seed=7)
+    (fast,) = resample(*rows, resamples=40, seed=7)
     for name, values in plain(rows, 7, 40).items():
         np.testing.assert_allclose(fast[name], values, atol=2e-5, err_msg=name)
 
 
 def test_resamples_do_not_depend_on_the_size_of_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = sample(25, 1)
-    (whole,) = resample(rows, resamples=30, seed=0)
-    monkeypatch.setattr("condviz.evaluation.agreement.CHUNK", 3 * len(rows.gold))
-    (pieces,) = resample(rows, resamples=30, seed=0)
+    (whole,) = resample(*rows, resamples=30, seed=0)
+    monkeypatch.setattr("condviz.evaluation.agreement.CHUNK", 3 * len(rows[0].gold))
+    (pieces,) = resample(*rows, resamples=30, seed=0)
     for name, values in whole.items():
         np.testing.assert_allclose(pieces[name], values, atol=1e-6)
 
@@ -59,7 +62,7 @@ def test_resamples_do_not_depend_on_the_size_of_the_pieces(monkeypatch: pytest.M
 @given(st.integers(0, 10_000))
 def test_intervals_repeat_with_the_seed(seed: int) -> None:
     rows = sample(12, 0)
-    one, two = (resample(rows, resamples=5, seed=seed)[0]["spearman"] for _ in range(2))
+    one, two = (resample(*rows, resamples=5, seed=seed)[0]["spearman"] for _ in range(2))
     assert (one == two).all()
     assert (np.abs(one) <= 1 + 1e-6).all()
     assert not math.isnan(float(one[0]))
