@@ -6,15 +6,15 @@ Source: behavioural tests by perturbation, Ribeiro et al. ACL 2020 (CheckList); 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from condviz.analysis.errors.filters import COUNTING, RULES
-from condviz.analysis.errors.study import Judged, Study
+from condviz.analysis.errors.study import Study
 from condviz.analysis.geometry import unit_rows
 from condviz.data import corpora
 from condviz.errors import ConfigError, DataError, require
@@ -48,19 +48,6 @@ class Rewritten:
     """Rows of the slice to which the rule does not apply."""
     left_out: int
     """Rows beyond `MAX_ROWS`."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a rule does to the scores of one model."""
-
-    rewritten: Rewritten
-    before: np.ndarray
-    after: np.ndarray
-    """(k,) scores."""
-    fitted_before: np.ndarray
-    fitted_after: np.ndarray
-    """(k,) the ratings that they stand for."""
 
 
 def rewrite(
@@ -99,12 +86,6 @@ def rewrite(
             f"The rule changes none of the {int(mask.sum()):,} rows. Widen the filter, or take another rule."
         )
     return Rewritten(rule, np.array(rows), tuple(pairs), unchanged, left_out)
-
-
-def measure_effect(rewritten: Rewritten, judged: Judged, scores: Sequence[float]) -> Effect:
-    """Join the scores of a model before, as judged, and after: (k,), of the changed rows."""
-    before, after = judged.scores[rewritten.rows], np.asarray(scores, dtype=np.float64)
-    return Effect(rewritten, before, after, judged.calibration(before), judged.calibration(after))
 
 
 def next_number(text: str) -> str | None:
@@ -175,29 +156,23 @@ class Neighbour:
     sentences are matched in the better of the two orders."""
 
 
-class TrainingRows:
-    """Training rows that can be asked for those with most words in common."""
-
-    def __init__(self, pairs: Sequence[Pair]) -> None:
-        self.pairs = tuple(pairs)
-        vectorizer = require("sklearn.feature_extraction.text", "viz").TfidfVectorizer
-        self._vectorizer = vectorizer(sublinear_tf=True)
-        self._rows = self._vectorizer.fit_transform([_joined(pair) for pair in self.pairs])
-
-    def candidates(self, pair: Pair, count: int) -> list[Pair]:
-        """Return the rows that share most words with a row, rare words counting more."""
-        likeness = (self._rows @ self._vectorizer.transform([_joined(pair)]).T).toarray().ravel()
-        return [self.pairs[index] for index in np.argsort(-likeness, kind="stable")[:count]]
+@cache
+def scene_training_rows() -> tuple[Pair, ...]:
+    """Return the training part of the scenes, on which the shipped models were trained."""
+    rows = corpora.build("scenes", "train")
+    return tuple(Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows)
 
 
 @cache
-def scene_training_rows() -> TrainingRows:
-    """Return the training part of the scenes, on which the shipped models were trained."""
-    rows = corpora.build("scenes", "train")
-    return TrainingRows([Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows])
+def _weighted_words(rows: tuple[Pair, ...]) -> tuple[Any, Any]:
+    """Return what counts the words of rows, rare ones more, and their counts."""
+    vectorizer = require("sklearn.feature_extraction.text", "viz").TfidfVectorizer(sublinear_tf=True)
+    return vectorizer, vectorizer.fit_transform(map(_joined, rows))
 
 
-def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *, count: int = 5) -> list[Neighbour]:
+def nearest_rows(
+    model: ConditionalScorer, pair: Pair, training: tuple[Pair, ...], *, count: int = 5
+) -> list[Neighbour]:
     """Find the training rows whose conditioned embeddings are nearest to those of a row.
 
     Returns:
@@ -207,7 +182,9 @@ def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *
         ConfigError: If the model has no vectors, as a cross-encoder.
     """
     model.check_able("encodes")
-    rows = [pair, *training.candidates(pair, CANDIDATES)]
+    vectorizer, counts = _weighted_words(training)
+    likeness = (counts @ vectorizer.transform([_joined(pair)]).T).toarray().ravel()
+    rows = [pair, *(training[index] for index in np.argsort(-likeness, kind="stable")[:CANDIDATES])]
     sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
     conditions = [row.condition for row in rows for _ in range(2)]
     vectors = unit_rows(model.encode(sentences, conditions)).reshape(len(rows), 2, -1)

@@ -148,21 +148,21 @@ class Sections:
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
         """Rewrite the slice by a rule and score it again."""
-        from condviz.analysis.errors.rewrites import measure_effect, rewrite
+        from condviz.analysis.errors.rewrites import rewrite
         from condviz.ui.errors import view
 
         found = self.desk.found(needed(choice))
         study = found.study
         words: dict[str, Any] = {"old": old or "", "new": new or ""}
         rewritten = rewrite(study, found.mask, rule, **words)
-        effects = []
+        scored = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
             message = f"{judged.model} scores {len(rewritten.pairs)} changed rows."
             scores = yield from follow(work, message, self.rewrite_notice, self.rewrite_stop)
-            effects.append(measure_effect(rewritten, judged, scores))
+            scored.append(scores)
         words = words if rule == "word" else dict.fromkeys(words, "")
-        shown = noted(view.effects(study, effects), rule=rule, **words)
+        shown = noted(view.effects(study, rewritten, scored), rule=rule, **words)
         yield {self.effect: shown}
 
     def show_exports(self, choice: Choice | None) -> dict:

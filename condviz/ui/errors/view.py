@@ -11,7 +11,7 @@ from markupsafe import Markup
 from condviz.analysis.errors.filters import quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import GroupErrors
-from condviz.analysis.errors.rewrites import Effect
+from condviz.analysis.errors.rewrites import Rewritten
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
@@ -150,22 +150,22 @@ def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Mark
     return render("errors/worst.html", groups=rows, rows=single, **about)
 
 
-def effects(study: Study, found: Sequence[Effect]) -> Markup:
-    """Render before and after of a rewrite, for each model, the largest change first."""
-    first = found[0]
-    change = np.nan_to_num(np.abs(first.after - first.before))
+def effects(study: Study, rewritten: Rewritten, scores: Sequence[np.ndarray]) -> Markup:
+    """Render before and after of a rewrite, whose `scores` are (k,) of each model, the largest change first."""
+    sides = [(judged.scores[rewritten.rows], after) for judged, after in zip(study.judged, scores, strict=True)]
+    change = np.nan_to_num(np.abs(sides[0][1] - sides[0][0]))
     rows = []
     for place in np.argsort(-change, kind="stable")[:SHOWN]:
-        number = int(study.dataset.numbers[first.rewritten.rows[place]])
-        moves = [(float(one.before[place]), float(one.after[place])) for one in found]
-        rows.append({"number": number, "pair": first.rewritten.pairs[place], "moves": moves})
-    lines, models = [], [judged.model for judged in study.judged]
-    for one, model in zip(found, models, strict=True):
-        moved, unknown = one.after - one.before, np.isnan(one.fitted_before).any()
-        fitted = None if unknown else (one.fitted_before.mean(), one.fitted_after.mean())
+        moves = [(float(before[place]), float(after[place])) for before, after in sides]
+        number = int(study.dataset.numbers[rewritten.rows[place]])
+        rows.append({"number": number, "pair": rewritten.pairs[place], "moves": moves})
+    lines = []
+    for judged, (before, after) in zip(study.judged, sides, strict=True):
+        moved, ratings = after - before, [judged.calibration(side) for side in (before, after)]
+        fitted = None if np.isnan(ratings[0]).any() else tuple(side.mean() for side in ratings)
         up, down = int((moved > 1e-6).sum()), int((moved < -1e-6).sum())
-        lines.append({"model": model, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
-    return render("errors/effect.html", rewritten=first.rewritten, lines=lines, rows=rows, models=models)
+        lines.append({"model": judged.model, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
+    return render("errors/effect.html", rewritten=rewritten, lines=lines, rows=rows)
 
 
 def _judged(study: Study, row: int, *, current: bool) -> dict[str, Any]:

@@ -124,20 +124,20 @@ class ErrorRewrite(_Errors):
     test: TestName = Field("raise a number, asked how many people", title="Test")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.errors.rewrites import measure_effect, rewrite
+        from condviz.analysis.errors.rewrites import rewrite
 
         study = self.study(models)
         chosen, rule, expected = TESTS[self.test]
         changed = rewrite(study, _select(study, chosen), rule, max_rows=REWRITTEN)
-        effect = measure_effect(changed, study.first, models[0].score(*columns(changed.pairs)))
+        before, after = study.first.scores[changed.rows], models[0].score(*columns(changed.pairs)).astype(np.float64)
         shown = [
             [pair.condition, pair.sentence1, study.dataset.pairs[row].sentence2, pair.sentence2, *map(float, scores)]
-            for row, pair, *scores in zip(changed.rows, changed.pairs, effect.before, effect.after, strict=True)
+            for row, pair, *scores in zip(changed.rows, changed.pairs, before, after, strict=True)
         ]
-        moved = np.abs(effect.after - effect.before) > MOVED
+        moved = np.abs(after - before) > MOVED
         return {
             "expected": expected, "rows": shown[:SHOWN], "count": len(shown), "moved": int(moved.sum()),
-            "before": float(effect.before.mean()), "after": float(effect.after.mean()),
+            "before": float(before.mean()), "after": float(after.mean()),
             "points": [row[-2:] for row in shown],
         }  # fmt: skip
 
