@@ -73,7 +73,7 @@ def explain(error: Exception) -> str:
     kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
     text = kinds.get(found["type"], found["msg"])
     if text is found["msg"] and not text.startswith("Input should be "):
-        return f"{name}: {text.removeprefix('Value error, ')}, got {str(value)[:60]!r}."
+        return f"{name or 'The input'}: {text.removeprefix('Value error, ')}, got {str(value)[:60]!r}."
     expected = text.removeprefix("Input should be ").removeprefix("a valid ")
     return f"{name or 'The input'} is {repr(value)[:60]}, expected {expected}."
 

@@ -62,7 +62,7 @@ MARKED = {
         "test_contract.py::test_visitors_at_once", "test_field_inputs.py::test_command",
         "test_field_inputs.py::test_page", "test_golden.py", "test_readme.py", "test_reference.py",
         "test_reference_maths.py", "test_smoke.py", "test_wheel.py", "training/test_model.py",
-        "training/test_preflight.py::test_our_own_data", "training/test_preflight.py::test_steps_are",
+        "training/test_preflight.py::test_steps_are",
         "ui/learn/test_class_room.py", "ui/learn/test_tab.py", "ui/test_app.py::test_a_running_page",
         "ui/test_choose.py::test_each_answer", "ui/test_compare.py::test_examples_come",
         "ui/test_compare.py::test_the_finder_ranks", "ui/test_errors.py", "ui/test_events.py::test_an_error_in_any",

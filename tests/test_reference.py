@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Tokens
+from condviz.encoder.tokens import Tokens, pool
 from condviz.methods.base import ConditionalScorer
 from condviz.methods.baselines import BiEncoder, CrossEncoder, CrossEncoderConfig, TriEncoder, TriEncoderConfig
 from condviz.methods.catalog import BiEncoderConfig, CSRBiConfig

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -185,41 +184,29 @@ def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tupl
     return [(f"{path}, row {number}", row) for number, row in enumerate(rows, start=1)]
 
 
-def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:
-    """Read all .jsonl files of a folder in alphabetical order; yields (place for messages, value) for each line."""
-    paths = sorted(Path(folder).glob("*.jsonl"))
-    if not paths:
-        raise DataError(f"There is no .jsonl file in {folder}. {_RESTORE}")
-    for path in paths:
-        for number, line in enumerate(read_utf8(path, _RESTORE).split("\n"), start=1):
-            if line.strip():
-                place = f"{path}, line {number}"
-                yield place, parse_json(line, place)
-
-
 def read_entries(folder: str | Path, form: TypeAdapter[T]) -> tuple[T, ...]:
-    """Read all lines of the .jsonl files of a folder as entries of one form.
+    """Read all lines of the .jsonl files of a folder, in alphabetical order, as entries of one form.
 
     Raises:
         DataError: If there is no such file, or a line is not of this form; names the line.
     """
-    entries = []
-    for place, entry in read_jsonl(folder):
-        try:
-            entries.append(form.validate_python(entry))
-        except ValueError as error:
-            raise form_error(place, error) from error
-    return tuple(entries)
+    paths = sorted(Path(folder).glob("*.jsonl"))
+    if not paths:
+        raise DataError(f"There is no .jsonl file in {folder}. {_RESTORE}")
+    lines = (
+        (f"{path}, line {number}", line)
+        for path in paths
+        for number, line in enumerate(read_utf8(path, _RESTORE).split("\n"), start=1)
+        if line.strip()
+    )
+    return tuple(check_form(form.validate_json, line, place) for place, line in lines)
 
 
-def form_error(place: str, error: Exception) -> DataError:
-    """Say that an entry of a corpus is not of its form."""
-    return DataError(f"{place} is not of the form of the corpus: {explain(error)} See README.md in its folder.")
-
-
-def parse_json(text: str, place: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Parse JSON; raises DataError if it is none."""
+def check_form(read: Callable[[Any], T], content: object, place: str) -> T:
+    """Return content as what a pydantic reader makes of it; raises DataError if it is of another form."""
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{place} is not JSON: {str(error)[:80]}. Restore the file.") from error
+        return read(content)
+    except ValueError as error:
+        raise DataError(
+            f"{place} is not of the form of the corpus: {explain(error)} See README.md in its folder."
+        ) from error

@@ -33,6 +33,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -44,7 +45,7 @@ from condviz.paths import ASSETS
 
 SCENES = ASSETS / "scenes"
 """Folder of the corpus."""
-_ASPECT, _FAMILY = TypeAdapter(Aspect), TypeAdapter(Family)
+_ASPECTS, _ASPECT, _FAMILY = TypeAdapter(dict[str, dict[str, Any]]), TypeAdapter(Aspect), TypeAdapter(Family)
 PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
 DEV_SHARE, TEST_SHARE = 0.08, 0.17
 """Shares of the families outside of the held-out domains. The rest is for training."""
@@ -71,11 +72,11 @@ _GROUPS = {"train": "train", "dev": "dev", "unseen_domains": "unseen_domains"}
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
     """Read the shared aspects; raises DataError if aspects.json is missing or not of the documented form."""
     path = Path(folder) / "aspects.json"
-    content = corpus.parse_json(read_utf8(path, "Restore its folder."), str(path))
-    try:
-        return {name: _ASPECT.validate_python({"name": name, **entry}) for name, entry in content.items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise corpus.form_error(str(path), error) from error
+    content = corpus.check_form(_ASPECTS.validate_json, read_utf8(path, "Restore its folder."), str(path))
+    return {
+        name: corpus.check_form(_ASPECT.validate_python, {"name": name, **entry}, str(path))
+        for name, entry in content.items()
+    }
 
 
 @cache

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from condviz.encoder import Pooling
 from condviz.encoder.cache import EmbeddingCache, hash_tensors
 from condviz.encoder.layers import DECODERS, LayerAccess, is_like_bert, open_layers
-from condviz.encoder.pooling import Pooling, pool
-from condviz.encoder.tokens import Encoded, Item, Tokens, batches_by_length, collate, warn_truncated
+from condviz.encoder.tokens import Encoded, Item, Tokens, batches_by_length, collate, pool, warn_truncated
 from condviz.encoder.visitors import VISITOR, share_cores
 from condviz.errors import ConfigError, DataError
 from condviz.types import Progress

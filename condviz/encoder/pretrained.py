@@ -17,11 +17,10 @@ from weakref import WeakValueDictionary
 import torch
 from safetensors import SafetensorError
 
-from condviz.encoder import DEFAULT_BACKBONE
+from condviz.encoder import DEFAULT_BACKBONE, Pooling
 from condviz.encoder.backbone import Backbone, Backend
 from condviz.encoder.download import PINNED, find, only_pickles, pinned_revision
 from condviz.encoder.layers import DECODERS, LIKE_BERT, is_like_bert
-from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError, first_line
 
 MAX_HASHED_BYTES = 2 * 2**30

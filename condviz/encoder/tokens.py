@@ -1,15 +1,17 @@
-"""Token ids of texts: unpadded records, and padded batches of them."""
+"""Token ids of texts, unpadded records and padded batches of them, and how the states of tokens become one vector."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import torch
 from torch import Tensor
 
-from condviz.errors import TruncationWarning
+from condviz.encoder import Pooling
+from condviz.errors import ConfigError, TruncationWarning
 
 Item = tuple[str, ...]
 """One text, or two texts that share a sequence."""
@@ -132,3 +134,31 @@ def warn_truncated(items: Sequence[Item], rows: Sequence[object], max_length: in
             f"the first is {first[:40]!r}..."
         )
         warnings.warn(TruncationWarning(message), stacklevel=4)
+
+
+def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
+    """Turn token states into one vector per row.
+
+    Args:
+        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough; for
+            "latent" what the latent attention made of it.
+        tokens: The batch, for its masks.
+        pooling: See `Pooling`.
+
+    Returns:
+        (b, d), float32 or better.
+    """
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
+    last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
+    if pooling == "cls":
+        return last[:, 0]
+    if pooling == "last":
+        return last[torch.arange(len(tokens), device=last.device), tokens.mask.sum(dim=1) - 1]
+    if pooling == "first-last":
+        last = (states[0].to(last.dtype) + last) / 2
+    elif pooling == "top-2":
+        last = (states[-2].to(last.dtype) + last) / 2
+    keep = tokens.mask if tokens.pooled is None else tokens.pooled & tokens.mask
+    weight = keep.to(last.dtype)
+    return (last * weight[..., None]).sum(dim=1) / weight.sum(dim=1, keepdim=True).clamp_min(1)

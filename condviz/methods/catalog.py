@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from condviz.encoder.pooling import Pooling
+from condviz.encoder import Pooling
 from condviz.errors import ConfigError, UnknownModelError, explain
 from condviz.types import Kind, ModelInfo
 

@@ -17,8 +17,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import Backbone, Item
-from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Encoded, Tokens
+from condviz.encoder.tokens import Encoded, Tokens, pool
 from condviz.methods.base import Options, Passes
 from condviz.methods.catalog import CATALOG, VARIANTS, CSRConfig, describe_variant
 from condviz.methods.encoders import number

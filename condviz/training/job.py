@@ -32,8 +32,6 @@ from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, first_line
 
 State = Literal["queued", "running", "stopping", "stopped", "failed", "done", "dead"]
-SAVE_SECONDS = 600.0
-"""A training that is killed loses at most this much work, however long its epochs are."""
 UNFINISHED = ("queued", "running", "stopping")
 RESUMABLE = ("stopped", "failed", "dead")
 SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")

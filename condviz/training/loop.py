@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -25,7 +25,6 @@ from condviz.encoder.pretrained import choose_precision
 from condviz.errors import ConfigError, TrainingError
 from condviz.methods import ConditionalScorer
 from condviz.training.data import MixedOrder
-from condviz.training.job import SAVE_SECONDS
 from condviz.training.trainer import Report, Run
 
 LOG_STEPS = 10
@@ -33,15 +32,16 @@ LOG_STEPS = 10
 KEPT_STATES = 2
 """The best state and the newest."""
 NEVER = 2**31
-Wish = Literal["go", "save", "stop"]  # from the weakest to the strongest
-Steer = Callable[[int, int], Wish]
-"""Asked after each step (steps done, steps in all): go on, save a state and go on, or save one and stop."""
+SAVE_SECONDS = 600.0
+"""A training that is killed loses at most this much work, however long its epochs are."""
+Steer = Callable[[int, int], bool]
+"""Asked after each step (steps done, steps in all) whether to save a state and stop."""
 Probe = tuple[str, str, str]
 """Two sentences and a condition."""
 
 
 class Signals:
-    """Has a training save its state now and then, and save and stop when SIGTERM or Ctrl-C comes.
+    """Has a training save its state and stop when SIGTERM or Ctrl-C comes.
 
     They are taken over with the first step, as there is nothing to save before; a second one ends the process as ever.
     `received` is the number of the signal that came, 0 for none.
@@ -50,7 +50,6 @@ class Signals:
     def __init__(self) -> None:
         self.received = 0
         self._before: dict[int, Any] = {}
-        self._saved = time.monotonic()
 
     def __enter__(self) -> Signals:
         return self
@@ -58,16 +57,11 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         self._give_back()
 
-    def steer(self, step: int, steps: int) -> Wish:
+    def steer(self, step: int, steps: int) -> bool:
         """Answer as a `Steer`."""
         if not self._before and not self.received and threading.current_thread() is threading.main_thread():
             self._before = {one: signal.signal(one, self._receive) for one in (signal.SIGTERM, signal.SIGINT)}
-        if self.received:
-            return "stop"
-        if time.monotonic() - self._saved < SAVE_SECONDS:
-            return "go"
-        self._saved = time.monotonic()
-        return "save"
+        return bool(self.received)
 
     def _receive(self, number: int, _: object) -> None:
         self.received = number
@@ -328,12 +322,16 @@ class _Moments(TrainerCallback):
     """Says after each step what comes next.
 
     The model is evaluated and a state saved at even distances, the last time at the end of each epoch. In between it is
-    saved or stopped where `steer` asks for it, in all processes at the same step.
+    saved every `SAVE_SECONDS`, or saved and stopped where `steer` asks for it, in all processes at the same step.
     """
 
     def __init__(self, per_epoch: int, steer: Steer | None, *, evaluated: bool) -> None:
         self.per_epoch, self.steer, self.evaluated = per_epoch, steer, evaluated
-        self.stopped = False
+        self.stopped, self.saved = False, time.monotonic()
+
+    def on_save(self, *_: object, **__: object) -> None:
+        """Count the time from here."""
+        self.saved = time.monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         steps = max(1, round(state.max_steps / args.num_train_epochs))
@@ -341,21 +339,17 @@ class _Moments(TrainerCallback):
         if step in {math.ceil(steps * (part + 1) / self.per_epoch) for part in range(self.per_epoch)}:
             control.should_log = control.should_save = True
             control.should_evaluate = self.evaluated
-        wish = self._ask(self.steer, args.device, state) if self.steer else "go"
-        if wish != "go" and not control.should_evaluate:  # an evaluation may end the training by itself
-            control.should_save = True
-            if wish == "stop":
-                control.should_training_stop = self.stopped = True
-
-    def _ask(self, steer: Steer, device: torch.device, state: TrainerState) -> Wish:
-        """Return the strongest wish of all processes: one that stopped alone would leave the others waiting for it."""
-        wishes = get_args(Wish)
-        wish = wishes.index(steer(state.global_step, state.max_steps))
+        save = time.monotonic() - self.saved > SAVE_SECONDS
+        stop = self.steer is not None and self.steer(state.global_step, state.max_steps)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            shared = torch.tensor(wish, device=device)
+            # What one process wants, all do: one that stopped alone would leave the others waiting for it.
+            shared = torch.tensor([save, stop], dtype=torch.int, device=args.device)
             torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
-            wish = int(shared)
-        return wishes[wish]
+            save, stop = map(bool, shared.tolist())
+        if (save or stop) and not control.should_evaluate:  # an evaluation may end the training by itself
+            control.should_save = True
+            if stop:
+                control.should_training_stop = self.stopped = True
 
 
 def _arguments(task: Task, run: Run) -> TrainingArguments:

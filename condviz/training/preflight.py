@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
 import json
-import math
 import os
-import random
 import re
 import subprocess
-import threading
+import time
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import cast
 
 import torch
 
@@ -28,137 +23,25 @@ from condviz.data.kg_formats import EVERYDAY, LARGE, load_graph
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pretrained import choose_device
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.methods.catalog import CATALOG
 from condviz.models.hub import REVISIONS, explain_missing, is_hub_id
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
-from condviz.training.data import (
-    TABLE,
-    Example,
-    MixedOrder,
-    Unit,
-    count_texts,
-    load_rows,
-    load_source,
-    make_units,
-    read_examples,
-    units_per_batch,
-)
+from condviz.training.data import TABLE, Example, load_source
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
+from condviz.training.probe import ANSWER, Preflight, survey
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 from condviz.training.worker import take_probe
 from condviz.types import Progress
 
-if TYPE_CHECKING:
-    from condviz.training.probe import Measured
-
-
-T = TypeVar("T")
-TIMED_BATCHES = 2
-SCORED_ROWS = 32
-LONGEST_TEXTS = 64
 TIMEOUT_S = 300.0
 TICK_S = 0.3
 """Between two looks whether somebody still waits for the answer."""
-MIN_ROWS = 16
-"""Fewer rows than this teach nothing that holds for others."""
-FEW_ROWS = 200
-_lock = threading.Lock()
-_kept: tuple[tuple[Any, ...], Future[Survey]] | None = None
-"""What decides a survey, and the survey: whoever checks a recipe changes something and checks again."""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What a recipe's data look like."""
-
-    rows: int = 0
-    """Rows that are trained on, once each."""
-    validation_rows: int = 0
-    """Rows that decide which weights are kept."""
-    dropped: int = 0
-    """Rows of the files that are not used: repeated, without a label, or without a partner in batches of pairs."""
-    units: tuple[tuple[Unit, ...], ...] = ()
-    """What is shuffled, of each source: rows, pairs of rows, or blocks."""
-    validation: tuple[Example, ...] = ()
-    problems: tuple[str, ...] = ()
-    """Why a training cannot begin, in words."""
-    advice: tuple[str, ...] = ()
-
-
-def survey(recipe: SentenceRecipe) -> Survey:
-    """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
-    try:
-        parts, raw, notes = [], 0, []
-        for source in recipe.train:
-            is_table = source.name == TABLE and recipe.batching != "blocks"
-            part, table = read_examples(source) if is_table else (load_rows(source, recipe), None)
-            parts.append(part)
-            raw += len(table.pairs) + len(table.report.left_out) if table else len(part)
-            notes += table.notes if table else ()
-        units = [make_units(part, recipe.batching) for part in parts]
-        validation = [row for source in recipe.validation for row in load_source(source)]
-    except CondvizError as error:
-        return Survey(problems=(str(error),))
-    rows = [row for part in units for unit in part for row in unit]
-    said = tuple(_problems(recipe, rows, validation)), (*notes, *_advice(rows, validation))
-    return Survey(len(rows), len(validation), raw - len(rows), tuple(map(tuple, units)), tuple(validation), *said)
-
-
-def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
-    labels, ranked = {row.label for row in rows}, {row.label for row in validation}
-    if len(rows) < MIN_ROWS:
-        yield f"There are only {len(rows)} rows to train on; at least {MIN_ROWS} are needed, hundreds are better."
-    elif recipe.batching != "blocks" and recipe.batch_size > len(rows):
-        fitting = 2 ** (len(rows).bit_length() - 1)
-        yield f"batch_size is {recipe.batch_size}, but there are only {len(rows)} rows. Set it to {fitting}."
-    if len(labels) == 1 and not recipe.loss.teacher:
-        yield (
-            f"Every row has the label {labels.pop():g}, so there is nothing to tell apart. Add rows with other labels, "
-            "from 1 (different) to 5 (same)."
-        )
-    if recipe.keep == "best" and len(ranked) == 1:
-        yield (
-            f"Every validation row has the label {ranked.pop():g}: no model ranks them better than another. Add other "
-            'labels, or set keep = "last".'
-        )
-
-
-def _advice(rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
-    if MIN_ROWS <= len(rows) < FEW_ROWS:
-        yield f"{len(rows)} rows are few: expect a model that knows these conditions and no others."
-    labels: dict[tuple[str, str, str], set[float]] = defaultdict(set)
-    for row in rows:
-        labels[row.texts].add(row.label)
-    if disputed := sum(len(given) > 1 for given in labels.values()):
-        yield f"{disputed} triples of texts have several labels; the model learns their mean."
-    if shared := sum(row.texts in labels for row in validation):
-        yield (
-            f"{shared} of {len(validation)} validation rows are also trained on: their scores will look better than "
-            "those on new rows."
-        )
-    if not validation:
-        yield "Without validation rows there is no curve of scores, and the last weights are kept."
-
-
-@dataclass(frozen=True)
-class Preflight(Survey):
-    """What a training will take: what was found of its data, without the rows themselves, and what was measured."""
-
-    device: str = ""
-    """One of "cpu", "cuda", "mps"."""
-    steps: int = 0
-    """Steps of the optimizer; 0 where a projection is fitted."""
-    minutes: float | None = None
-    """Expected, from the measured try; None if it was not made or did not end."""
-    memory: int | None = None
-    """Bytes at the peak; None like minutes."""
 
 
 def check(
     recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", progress: Progress = lambda done, total: None
 ) -> Preflight:
-    """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
+    """Survey a recipe's data and, if they can be trained on, try some batches, in a process of its own.
 
     Args:
         recipe: The recipe.
@@ -176,24 +59,37 @@ def check(
         return Preflight(device=device, problems=(str(error),))
     if not isinstance(recipe, SentenceRecipe):
         return _check_links(cast("LinkRecipe", recipe), device)
-    with _start_probe(recipe, device) as probe:
-        found = _follow(read(recipe), progress)
-        steps = count_steps(recipe, found, processes)
-        facts: dict[str, Any] = vars(replace(found, units=(), validation=()))
-        told = Preflight(**facts, device=device, steps=steps)
-        if told.problems:
-            return told
-        tried = _try(probe, _sample(recipe, found), progress)
-    if isinstance(tried, str):
-        return replace(told, problems=(tried,))
-    told = replace(told, memory=tried.memory)
-    if tried.cut_texts:
-        count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
-        cut = f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off."
-        told = replace(told, advice=(*told.advice, cut))
-    if tried.batch is None:
-        return replace(told, problems=(_too_large(recipe, tried),))
-    return replace(told, minutes=_seconds(recipe, found, steps, tried) / 60)
+    probe = take_probe()
+    try:
+        asked = {"recipe": recipe.to_dict(), "device": device, "processes": processes}
+        return _ask(probe, json.dumps(asked), Preflight(device=device), progress)
+    finally:
+        probe.kill()
+        probe.communicate()
+
+
+def _ask(probe: subprocess.Popen, request: str, found: Preflight, progress: Progress) -> Preflight:
+    """Let a probe check a recipe, and return the last of what it has found, or why it could not."""
+    with suppress(OSError):  # it has ended, and says why
+        print(request, file=probe.stdin, flush=True)
+    end = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            said, complaints = probe.communicate(timeout=TICK_S)
+            break
+        except subprocess.TimeoutExpired:
+            progress(0, 0)
+            if time.monotonic() > end:
+                slow = f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder."
+                return replace(found, problems=(slow,))
+    answers = [found]
+    for line in said.splitlines():
+        with suppress(ValueError):  # a half one, or what a library prints
+            answers.append(ANSWER.validate_json(line))
+    if probe.returncode == 0 and len(answers) > 1:
+        return answers[-1]
+    found, why = answers[-1], explain_exit(probe.returncode, complaints)
+    return replace(found, problems=(OUT_OF_MEMORY if "killed" in why else why,))
 
 
 def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
@@ -208,113 +104,6 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
     steps = recipe.epochs * (rows // max(1, min(recipe.batch_size, rows)))
     advice = ("The time is not measured for links; the first epoch shows it.",)
     return Preflight(rows, sizes["valid"], device=device, steps=steps, problems=problems, advice=advice)
-
-
-def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> int:
-    """Count the steps of the optimizer of a whole training."""
-    if recipe.method_config().fitted or not found.units:
-        return 0
-    order = MixedOrder(list(map(len, found.units)), [source.weight for source in recipe.train], seed=recipe.seed)
-    batches = math.ceil(len(order) / units_per_batch(recipe) / processes)
-    return recipe.epochs * math.ceil(batches / recipe.accumulation)
-
-
-@contextmanager
-def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Popen]:
-    """Let a probe load the encoder while the data are read here."""
-    probe = take_probe()
-    try:
-        with suppress(OSError):  # it has ended, and says why
-            print(json.dumps({"recipe": recipe.to_dict(), "device": device}), file=probe.stdin, flush=True)
-        yield probe
-    finally:
-        probe.kill()
-        probe.communicate()
-
-
-def read(recipe: SentenceRecipe) -> Future[Survey]:
-    """Start to survey the data of a recipe in a thread; `check` of a recipe with the same data takes what is found.
-
-    One survey is kept, and only of corpora that are part of this project: those do not change while it runs.
-    """
-    global _kept
-    asked = (recipe.train, recipe.validation, recipe.batching, recipe.batch_size, recipe.keep, recipe.loss)
-    with _lock:
-        if _kept is not None and _kept[0] == asked and not (_kept[1].done() and _kept[1].exception()):
-            return _kept[1]
-        pool = ThreadPoolExecutor(1)
-        future = pool.submit(survey, recipe)
-        pool.shutdown(wait=False)
-        known = [corpora.CORPORA.get(source.name) for source in (*recipe.train, *recipe.validation)]
-        if all(corpus and corpus.ours for corpus in known):
-            _kept = (asked, future)
-        return future
-
-
-def _follow(future: Future[T], progress: Progress) -> T:
-    """Wait for what takes seconds in a thread; who waits may stop at any time."""
-    while wait([future], TICK_S).not_done:
-        progress(0, 0)
-    return future.result()
-
-
-def _try(probe: subprocess.Popen, sample: Mapping[str, Any], progress: Progress) -> Measured | str:
-    """Let the probe try some batches; gives what it measured, or why it could not."""
-    from condviz.training.probe import Measured
-
-    with ThreadPoolExecutor(1) as pool:
-        # Not `communicate` again and again: what its first call could not send, the later ones do not send either.
-        future = pool.submit(probe.communicate, json.dumps(sample), TIMEOUT_S)
-        try:
-            said, complaints = _follow(future, progress)
-        except subprocess.TimeoutExpired:
-            return f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder."
-        except BaseException:  # who waits has left, and the thread would wait on
-            probe.kill()
-            raise
-    if probe.returncode == 0:
-        answer = json.loads(said.splitlines()[-1])
-        return answer["problem"] if "problem" in answer else Measured(**answer)
-    why = explain_exit(probe.returncode, complaints)
-    return OUT_OF_MEMORY if "killed" in why else why
-
-
-def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
-    """Choose what is tried: the heaviest batch there could be, and some as they come."""
-    units = [unit for part in found.units for unit in part]
-    size = min(units_per_batch(recipe), len(units))
-    dice = random.Random(recipe.seed)
-    heaviest = heapq.nlargest(size, units, key=lambda unit: sum(len(text) for row in unit for text in row.texts))
-    batches = [heaviest, *(dice.sample(units, size) for _ in range(TIMED_BATCHES))]
-    texts = {text for unit in units for row in unit for text in row.texts}
-    return {
-        "batches": [[list(map(asdict, unit)) for unit in batch] for batch in batches],
-        "validation": list(map(asdict, dice.sample(found.validation, min(SCORED_ROWS, len(found.validation))))),
-        "longest": heapq.nlargest(LONGEST_TEXTS, texts, key=len),
-    }
-
-
-def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured) -> float:
-    """Expect the time of a whole training from a measured try."""
-    evaluations = recipe.epochs * recipe.evaluations + 2 if found.validation else 0  # at the start, and at the end
-    rows = [row for part in found.units for unit in part for row in unit]
-    texts = count_texts([*rows, *found.validation], separable=CATALOG[recipe.method].separable) if tried.encoding else 0
-    return (
-        tried.preparation
-        + steps * (recipe.accumulation * (tried.batch or 0.0) + tried.update)
-        + evaluations * len(found.validation) * tried.scoring
-        + texts * tried.encoding
-    )
-
-
-def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
-    advice = 'Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'
-    if tried.fitting_rows and recipe.batching != "blocks":
-        accumulation = recipe.accumulation * math.ceil(recipe.batch_size / tried.fitting_rows)
-        settings = f"batch_size = {tried.fitting_rows} with accumulation = {accumulation}"
-        advice = f"{settings} would fit and takes the same steps."
-    needed, free = (f"{size / 1e9:.1f} GB" for size in (tried.memory, tried.available))
-    return f"This needs about {needed} of memory, and {free} are free on this machine. {advice}"
 
 
 # ---- what a job may train on and with --------------------------------------------------------------------------------
@@ -359,7 +148,7 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
     )
     # Building pairs of a corpus takes longer than a click may.
     tables = all(source.name == TABLE for source in (*recipe.train, *recipe.validation))
-    if tables and (problems := survey(recipe).problems):
+    if tables and (problems := survey(recipe).found.problems):
         raise DataError(" ".join(problems))
     return recipe
 

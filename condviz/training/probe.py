@@ -1,40 +1,162 @@
-"""A short, measured try of a training, in a process of its own: python -m condviz.training.probe < REQUEST.
+"""What a recipe's data are like and what its training takes, tried in a process of its own.
 
-The request has two lines: recipe and device, with which it loads what a training loads, and then what to try.
-
-Memory that does not suffice ends this process and no other, and its peak is that of the training alone.
+python -m condviz.training.probe < REQUEST, one line of JSON: recipe, device, processes. It answers in lines of JSON,
+each a `Preflight`: first of the data alone, then of the try as well. Memory that does not suffice ends this process and
+no other, and its peak is that of the training alone.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
+import math
+import os
+import random
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import psutil
 import torch
+from pydantic import TypeAdapter
 
 from condviz.encoder.pretrained import choose_precision
 from condviz.errors import CondvizError
 from condviz.methods.catalog import CATALOG
-from condviz.training.data import Example, Unit, collate, count_texts
+from condviz.training.data import (
+    TABLE,
+    Example,
+    MixedOrder,
+    Unit,
+    collate,
+    count_texts,
+    load_rows,
+    load_source,
+    make_units,
+    read_examples,
+    units_per_batch,
+)
 from condviz.training.model import build_module
 from condviz.training.recipes import SentenceRecipe, from_dict
 from condviz.types import columns
 
 MEASURE_S = 2.0
 """Batches are timed until this is over, at least one."""
+TIMED_BATCHES, SCORED_ROWS, LONGEST_TEXTS = 2, 32, 64
 SHARE = 0.9
 """Of the free memory: the rest is for what a try does not show."""
-
-
+MIN_ROWS = 16
+"""Fewer rows than this teach nothing that holds for others."""
+FEW_ROWS = 200
+IDLE_S = 600.0
+"""A probe that nobody has asked for anything in this time gives its memory back."""
 _GROUP = Path("/sys/fs/cgroup")
 """Limits of a container, for which psutil shows the memory of the whole machine."""
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What a training will take: what was found of its data, and what was measured."""
+
+    rows: int = 0
+    """Rows that are trained on, once each."""
+    validation_rows: int = 0
+    """Rows that decide which weights are kept."""
+    dropped: int = 0
+    """Rows of the files that are not used: repeated, without a label, or without a partner in batches of pairs."""
+    problems: tuple[str, ...] = ()
+    """Why a training cannot begin, in words."""
+    advice: tuple[str, ...] = ()
+    device: str = ""
+    """One of "cpu", "cuda", "mps"."""
+    steps: int = 0
+    """Steps of the optimizer; 0 where a projection is fitted."""
+    minutes: float | None = None
+    """Expected, from the measured try; None if it was not made or did not end."""
+    memory: int | None = None
+    """Bytes at the peak; None like minutes."""
+
+
+ANSWER = TypeAdapter(Preflight)
+
+
+class Survey(NamedTuple):
+    """A recipe's data: what was found of them, the units of each source, and the validation rows."""
+
+    found: Preflight
+    units: list[list[Unit]]
+    validation: list[Example]
+
+
+def survey(recipe: SentenceRecipe) -> Survey:
+    """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
+    try:
+        parts, raw, notes = [], 0, []
+        for source in recipe.train:
+            is_table = source.name == TABLE and recipe.batching != "blocks"
+            part, table = read_examples(source) if is_table else (load_rows(source, recipe), None)
+            parts.append(part)
+            raw += len(table.pairs) + len(table.report.left_out) if table else len(part)
+            notes += table.notes if table else ()
+        units = [make_units(part, recipe.batching) for part in parts]
+        validation = [row for source in recipe.validation for row in load_source(source)]
+    except CondvizError as error:
+        return Survey(Preflight(problems=(str(error),)), [], [])
+    rows = [row for part in units for unit in part for row in unit]
+    said = tuple(_problems(recipe, rows, validation)), (*notes, *_advice(rows, validation))
+    return Survey(Preflight(len(rows), len(validation), raw - len(rows), *said), units, validation)
+
+
+def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    labels, ranked = {row.label for row in rows}, {row.label for row in validation}
+    if len(rows) < MIN_ROWS:
+        yield f"There are only {len(rows)} rows to train on; at least {MIN_ROWS} are needed, hundreds are better."
+    elif recipe.batching != "blocks" and recipe.batch_size > len(rows):
+        fitting = 2 ** (len(rows).bit_length() - 1)
+        yield f"batch_size is {recipe.batch_size}, but there are only {len(rows)} rows. Set it to {fitting}."
+    if len(labels) == 1 and not recipe.loss.teacher:
+        yield (
+            f"Every row has the label {labels.pop():g}, so there is nothing to tell apart. Add rows with other labels, "
+            "from 1 (different) to 5 (same)."
+        )
+    if recipe.keep == "best" and len(ranked) == 1:
+        yield (
+            f"Every validation row has the label {ranked.pop():g}: no model ranks them better than another. Add other "
+            'labels, or set keep = "last".'
+        )
+
+
+def _advice(rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    if MIN_ROWS <= len(rows) < FEW_ROWS:
+        yield f"{len(rows)} rows are few: expect a model that knows these conditions and no others."
+    labels: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for row in rows:
+        labels[row.texts].add(row.label)
+    if disputed := sum(len(given) > 1 for given in labels.values()):
+        yield f"{disputed} triples of texts have several labels; the model learns their mean."
+    if shared := sum(row.texts in labels for row in validation):
+        yield (
+            f"{shared} of {len(validation)} validation rows are also trained on: their scores will look better than "
+            "those on new rows."
+        )
+    if not validation:
+        yield "Without validation rows there is no curve of scores, and the last weights are kept."
+
+
+def count_steps(recipe: SentenceRecipe, units: Sequence[Sequence[Unit]], processes: int = 1) -> int:
+    """Count the steps of the optimizer of a whole training."""
+    if recipe.method_config().fitted or not units:
+        return 0
+    order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
+    batches = math.ceil(len(order) / units_per_batch(recipe) / processes)
+    return recipe.epochs * math.ceil(batches / recipe.accumulation)
 
 
 @dataclass(frozen=True)
@@ -109,35 +231,29 @@ class Try:
         return time.perf_counter()
 
 
-def measure(
-    recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str, Any]], *, imports: float = 0.0
-) -> Measured:
-    """Try a training. `read` waits for what to try; `imports` are the seconds this process has taken until now.
-
-    "batches" are lists of units, the heaviest first; "validation" some rows; "longest" texts.
-    """
-    available = free_memory(device)
-    start = time.perf_counter()
-    tried = Try(recipe, device)
-    loaded = time.perf_counter() - start
-    request = read()
-    start = time.perf_counter()
-    batches = [[tuple(Example(**row) for row in unit) for unit in batch] for batch in request["batches"]]
-    rows = [Example(**row) for row in request["validation"]]
+def measure(recipe: SentenceRecipe, tried: Try, data: Survey, *, preparation: float = 0.0) -> Measured:
+    """Try the heaviest batch there could be, and some as they come; `preparation` are the seconds until now."""
+    start, available = time.perf_counter(), free_memory(tried.device)
+    units, dice = [unit for part in data.units for unit in part], random.Random(recipe.seed)
+    size = min(units_per_batch(recipe), len(units))
+    heaviest = heapq.nlargest(size, units, key=lambda unit: sum(len(text) for row in unit for text in row.texts))
+    batches = [heaviest, *(dice.sample(units, size) for _ in range(TIMED_BATCHES))]
+    rows = dice.sample(data.validation, min(SCORED_ROWS, len(data.validation)))
     encoding = 0.0
     if tried.model.frozen:
         # The heaviest texts say nothing about the others. Batches and scores are timed as a training has them: encoded.
-        heaviest, *others = ([row for unit in batch for row in unit] for batch in batches)
-        tried.time_encoding(heaviest)
+        first, *others = ([row for unit in batch for row in unit] for batch in batches)
+        tried.time_encoding(first)
         seconds = tried.time_encoding([row for batch in others for row in batch])
-        first, both = (count_texts(part, separable=tried.separable) for part in (heaviest, sum(others, heaviest)))
-        encoding = seconds / max(1, both - first)
+        known, both = (count_texts(part, separable=tried.separable) for part in (first, sum(others, first)))
+        encoding = seconds / max(1, both - known)
         tried.time_encoding(rows)
-    cut = len(tried.model.method.backbone.truncated([(text,) for text in request["longest"]]))
-    preparation = imports + loaded + time.perf_counter() - start
-    memory, fitting, batch, update, scoring = peak_memory(device), recipe.batch_size, 0.0, 0.0, 0.0
+    longest = heapq.nlargest(LONGEST_TEXTS, {text for unit in units for row in unit for text in row.texts}, key=len)
+    cut = len(tried.model.method.backbone.truncated([(text,) for text in longest]))
+    preparation += time.perf_counter() - start
+    memory, fitting, batch, update, scoring = peak_memory(tried.device), recipe.batch_size, 0.0, 0.0, 0.0
     if not tried.fitted:  # a projection cannot score before it is fitted, and then it has little to do
-        memory, fitting = _expect(tried, batches[0], recipe.batch_size, SHARE * available)
+        memory, fitting = _expect(tried, heaviest, recipe.batch_size, SHARE * available)
         fits = fitting >= recipe.batch_size
         batch, update = _time(tried, batches) if fits else (None, 0.0)
         if fits and rows:
@@ -147,8 +263,43 @@ def measure(
             with tried.autocast():
                 tried.model.method.score(*columns(rows))
             scoring = (tried.now() - start) / len(rows)
-    memory = max(memory, peak_memory(device))
+    memory = max(memory, peak_memory(tried.device))
     return Measured(preparation, batch, update, scoring, encoding, memory, available, fitting, cut)
+
+
+def judge(recipe: SentenceRecipe, data: Survey, found: Preflight, tried: Measured) -> Preflight:
+    """Add to what was found of the data what a try says of the whole training."""
+    found = replace(found, memory=tried.memory)
+    if tried.cut_texts:
+        count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
+        cut = f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off."
+        found = replace(found, advice=(*found.advice, cut))
+    if tried.batch is None:
+        return replace(found, problems=(_too_large(recipe, tried),))
+    return replace(found, minutes=_seconds(recipe, data, found.steps, tried) / 60)
+
+
+def _seconds(recipe: SentenceRecipe, data: Survey, steps: int, tried: Measured) -> float:
+    """Expect the time of a whole training from a measured try."""
+    evaluations = recipe.epochs * recipe.evaluations + 2 if data.validation else 0  # at the start, and at the end
+    rows = [row for part in data.units for unit in part for row in unit]
+    texts = count_texts([*rows, *data.validation], separable=CATALOG[recipe.method].separable) if tried.encoding else 0
+    return (
+        tried.preparation
+        + steps * (recipe.accumulation * (tried.batch or 0.0) + tried.update)
+        + evaluations * len(data.validation) * tried.scoring
+        + texts * tried.encoding
+    )
+
+
+def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
+    advice = 'Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'
+    if tried.fitting_rows and recipe.batching != "blocks":
+        accumulation = recipe.accumulation * math.ceil(recipe.batch_size / tried.fitting_rows)
+        settings = f"batch_size = {tried.fitting_rows} with accumulation = {accumulation}"
+        advice = f"{settings} would fit and takes the same steps."
+    needed, free = (f"{size / 1e9:.1f} GB" for size in (tried.memory, tried.available))
+    return f"This needs about {needed} of memory, and {free} are free on this machine. {advice}"
 
 
 def _expect(tried: Try, heaviest: Sequence[Unit], batch_size: int, limit: float) -> tuple[int, int]:
@@ -213,21 +364,48 @@ def _group_free() -> int:
     return sys.maxsize if limit == "max" else int(limit) - used + int(facts.get("inactive_file", 0))
 
 
+def probe(recipe: SentenceRecipe, device: str, processes: int = 1, *, imports: float = 0.0) -> Iterator[Preflight]:
+    """Yield what is found of a recipe's data and, if they can be trained on, what a try adds to that.
+
+    `imports` are the seconds that the process has taken until now; errors are those of `build_module`.
+    """
+    start = time.perf_counter()
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(Try, recipe, device)  # while the data are read
+        data = survey(recipe)
+        found = replace(data.found, device=device, steps=count_steps(recipe, data.units, processes))
+        yield found
+        if found.problems:
+            return
+        tried = loading.result()
+    preparation = imports + time.perf_counter() - start
+    yield judge(recipe, data, found, measure(recipe, tried, data, preparation=preparation))
+
+
 def main() -> None:
-    """Read a request from standard input; write what was measured, or {"problem"}, as the last line of the output."""
+    """Answer one request; what a training would raise is a problem."""
     imports = time.time() - psutil.Process().create_time()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
+    idle = threading.Timer(IDLE_S, os._exit, (0,))
+    idle.daemon = True
+    idle.start()
     request = sys.stdin.readline()
+    idle.cancel()
     if not request:  # whoever started it has left
         return
     asked = json.loads(request)
+    found, recipe = Preflight(device=asked["device"]), cast("SentenceRecipe", from_dict(asked["recipe"]))
     try:
-        recipe = cast("SentenceRecipe", from_dict(asked["recipe"]))
-        found = asdict(measure(recipe, asked["device"], lambda: json.load(sys.stdin), imports=imports))
+        for found in probe(recipe, asked["device"], asked["processes"], imports=imports):
+            _say(found)
     except CondvizError as error:
-        found = {"problem": str(error)}
-    sys.stdout.write("\n" + json.dumps(found) + "\n")
+        _say(replace(found, problems=(str(error),)))
+
+
+def _say(found: Preflight) -> None:
+    sys.stdout.write(f"\n{ANSWER.dump_json(found).decode()}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def carry_out(
         recipe: What and how.
         out, resume, device, report: As in `train`.
         folder: Where states and log are kept; None takes a hidden folder beside `out`.
-        steer: Asked after each step whether to go on, to save, or to save and stop.
+        steer: Asked after each step whether to save and stop.
         probes: Pairs whose scores are noted at the start and at each evaluation.
         vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share; None makes one.
 

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
-from condviz.training.job import SAVE_SECONDS, Heartbeat, Job, explain, find_process, kill, read_job
+from condviz.training.job import Heartbeat, Job, explain, find_process, kill, read_job
 from condviz.training.jobs import Jobs, child_environment
 
 BEAT_S = 1.0
@@ -45,7 +45,6 @@ class Heart:
         self.stop_asked = threading.Event()
         self.since: float | None = None
         self.first_step = 0
-        self.last_save = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -60,20 +59,14 @@ class Heart:
         self._thread.join()
         self._write()
 
-    def steer(self, step: int, steps: int) -> Literal["go", "save", "stop"]:
-        """Record a step, and decide how to go on."""
-        now = time.monotonic()
+    def steer(self, step: int, steps: int) -> bool:
+        """Record a step, and say whether to stop."""
         left = None
         if self.since is not None and step > self.first_step:
-            left = (now - self.since) / (step - self.first_step) * (steps - step)
+            left = (time.monotonic() - self.since) / (step - self.first_step) * (steps - step)
         phase = "training" if step < steps else "finishing"
         self.beat = replace(self.beat, step=step, steps=steps, phase=phase, seconds_left=left)
-        if self.stop_asked.is_set() or (self.folder / "stop").exists():
-            return "stop"
-        if now - self.last_save > SAVE_SECONDS:
-            self.last_save = now
-            return "save"
-        return "go"
+        return self.stop_asked.is_set() or (self.folder / "stop").exists()
 
     def report(self, record: Mapping[str, Any]) -> None:
         """Record and print a record; of the encoding of entities, every tenth part."""
@@ -184,7 +177,7 @@ def _train(job: Job, heart: Heart, *, first: bool) -> None:
         device=job.status.device,
         report=heart.report,
         folder=job.folder / "run",
-        steer=heart.steer if first else lambda *_: "go",
+        steer=heart.steer if first else None,
         probes=job.status.probes,
     )
 
@@ -196,23 +189,17 @@ def _leave(folder: Path, word: Mapping[str, str]) -> None:
 
 # ---- a probe that waits: its imports take seconds, so a page starts it before anybody asks for a check ---------------
 
-IDLE_S = 600.0
-"""A probe that nobody has asked for anything in this time gives its memory back."""
 _probe_lock = threading.Lock()
 _probe: subprocess.Popen | None = None
 
 
 def prepare_probe() -> subprocess.Popen:
-    """Start a probe ahead, unless one is waiting; it prints a line once it can be asked, and ends with this process."""
+    """Start a probe ahead, unless one is waiting; it prints a line once it can be asked, and ends when nobody asks."""
     global _probe
     with _probe_lock:
-        if _probe is not None and _probe.poll() is None:
-            return _probe
-        started = _probe = _start_probe()
-    timer = threading.Timer(IDLE_S, _retire_probe, (started,))
-    timer.daemon = True
-    timer.start()
-    return started
+        if _probe is None or _probe.poll() is not None:
+            _probe = _start_probe()
+        return _probe
 
 
 def take_probe() -> subprocess.Popen:
@@ -227,16 +214,6 @@ def _start_probe() -> subprocess.Popen:
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-m", "condviz.training.probe"]
     return subprocess.Popen(command, **pipes, text=True, errors="replace", env=child_environment())
-
-
-def _retire_probe(given: subprocess.Popen) -> None:
-    global _probe
-    with _probe_lock:
-        if _probe is not given:
-            return
-        _probe = None
-    given.kill()
-    given.communicate()
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2 is not JSON"),
+        ("{", "line 2 is not of the form of the corpus: The input: Invalid JSON"),
         ("\udcff", "is not UTF-8"),
         ("[]", "line 2 is not of the form"),
         ('{"id": "a-001", "domain": "a"}', "Key sentences is missing"),

@@ -11,9 +11,9 @@ from tokenizers import processors
 from torch import Tensor
 from transformers import XLMRobertaTokenizer
 
+from condviz.encoder import Pooling
 from condviz.encoder.backbone import DECODERS, Backbone, hash_tensors
 from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.pooling import Pooling
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from tests.tiny import SENTENCES, SPECIAL, WORDS, encoded_rows, tiny_backbone
 

@@ -15,7 +15,7 @@ from condviz.encoder import DEFAULT_BACKBONE, pretrained
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.download import find_packaged
-from condviz.encoder.pooling import pool
+from condviz.encoder.tokens import pool
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
 from condviz.methods.csr import CSR, CSRConfig

@@ -15,7 +15,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.methods.encoders import number
 from condviz.training import data
 from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units, read_as
-from condviz.training.preflight import survey
+from condviz.training.probe import survey
 from condviz.training.recipes import Source, from_dict
 
 row = st.builds(
@@ -154,7 +154,7 @@ def test_a_table_of_a_recipe_is_read_on_its_scale_with_its_words_and_columns(tmp
     recipe = from_dict(RECIPE | {"train": [source]})
     assert [row.label for row in load_source(recipe.train[0])] == [1, 5, 3]
     assert from_dict(recipe.to_dict()).train == recipe.train
-    found = survey(recipe)
+    found = survey(recipe).found
     assert any("mapped to 1" in note for note in found.advice)
     assert any("1 row that cannot be used" in note for note in found.advice)
     assert found.dropped == 1
@@ -167,7 +167,7 @@ def test_a_survey_reads_each_table_once(tmp_path: Path, monkeypatch: pytest.Monk
     read = []
     monkeypatch.setattr(data, "read_pairs", lambda path, **form: read.append(path) or read_pairs(path, **form))
     first, second = ([{"name": "csv", "path": str(path)}] for path in paths)
-    found = survey(from_dict(RECIPE | {"train": first, "validation": second}))
+    found = survey(from_dict(RECIPE | {"train": first, "validation": second})).found
     assert (found.rows, found.validation_rows, read) == (2, 2, paths)
 
 

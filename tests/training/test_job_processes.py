@@ -25,7 +25,7 @@ from condviz.cli.main import main
 from condviz.errors import DataError, TrainingStopped
 from condviz.models import checkpoints
 from condviz.models.manifest import WEIGHTS, read_manifest
-from condviz.training import worker
+from condviz.training import loop, worker
 from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs
 from condviz.training.recipes import SentenceRecipe
@@ -46,7 +46,7 @@ def recipe(folder: Path, **changes: Any) -> SentenceRecipe:
     )
 
 
-def run(folder: Path, out: str, steer: Callable[[int, int], str] | None = None) -> None:
+def run(folder: Path, out: str, steer: Callable[[int, int], bool] | None = None) -> None:
     carry_out(recipe(folder), folder / out, resume=True, device="cpu", steer=steer, folder=folder / f"{out}-run")
 
 
@@ -57,7 +57,7 @@ def run_until_killed(folder: Path, out: str, place: str, count: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     if place == "step":
-        run(folder, out, lambda step, _: die() if step == count else "go")
+        run(folder, out, lambda step, _: bool(step == count and die()))
     calls = iter(range(1, 10**6))
     save = torch.save
 
@@ -128,9 +128,10 @@ def test_a_plain_training_saves_when_it_is_told_to_stop(straight: Path, number: 
 
 
 def stop_often(folder: Path) -> None:
+    loop.SAVE_SECONDS = 0.0  # a state after every step
     for at, where in ((1, 1), (6, 7), (10, 10)):  # step 6 is evaluated first
         with pytest.raises(TrainingStopped, match=f"Stopped after step {where} of {STEPS}, which is saved"):
-            run(folder, "stopped", lambda step, _, at=at: "stop" if step >= at else "save")
+            run(folder, "stopped", lambda step, _, at=at: step >= at)
 
 
 def test_a_stopped_training_ends_with_the_same_weights(straight: Path) -> None:

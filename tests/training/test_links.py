@@ -172,7 +172,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_p
     straight = carry_out(recipe, tmp_path / "straight", device="cpu")
     steps = read_manifest(straight)["training"]["steps"]
     with pytest.raises(TrainingStopped):
-        carry_out(recipe, tmp_path / "broken", device="cpu", steer=lambda step, _: "stop" if step > 2 else "go")
+        carry_out(recipe, tmp_path / "broken", device="cpu", steer=lambda step, _: step > 2)
     slow = {"event": "step", "step": 2, "steps": steps, "loss": 1.0, "seconds": 1000.0}
     with (tmp_path / ".broken.run" / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(slow) + "\n")

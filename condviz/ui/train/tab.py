@@ -193,10 +193,6 @@ class TrainTab:
         mine = source == "table"
         start = self.best if mine else recipes.PRETRAINED
         filled = self.choose(source, quality, name, table, start)
-        if self.enabled and not mine:  # whoever chooses it is about to check or to train
-            from condviz.training import preflight
-
-            preflight.read(self._read(filled[self.recipe]))
         begins = gr.update(value=start, interactive=mine)
         return {**filled, self.upload_box: gr.update(visible=mine), self.begins: begins}
 
