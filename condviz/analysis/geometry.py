@@ -57,14 +57,9 @@ def frobenius_variance(matrices: np.ndarray) -> float:
         Hyper-CL (Yoo et al. 2024), section 5.4.1: 0.0248 for W_c and 0.001 for the Hadamard head.
     """
     array = np.asarray(matrices, dtype=np.float64)
-    square = array.ndim == 3 and array.shape[1] == array.shape[2]
-    if not (array.ndim == 2 or square) or not array.size or not np.isfinite(array).all():
-        raise DataError(
-            f"Needs finite matrices (m, d, d) or vectors (m, d) of at least one condition, got {array.shape}."
-        )
     d = array.shape[1]
     norms = np.sqrt(np.square(array).sum(axis=tuple(range(1, array.ndim))))
-    return float(np.var(norms / (d if square else math.sqrt(d))))
+    return float(np.var(norms / (d if array.ndim == 3 else math.sqrt(d))))
 
 
 def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
@@ -90,10 +85,7 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
     Vectors (n, d) and directions (q, d) are taken as they are; F itself would overflow for long vectors.
     """
-    vectors, ways = check_vectors(embeddings), check_vectors(directions)
-    if vectors.shape[1] != ways.shape[1]:
-        raise DataError(f"Vectors have {vectors.shape[1]} dimensions, directions {ways.shape[1]}. They must agree.")
-    return np.logaddexp.reduce(ways @ vectors.T, axis=1)
+    return np.logaddexp.reduce(check_vectors(directions) @ check_vectors(embeddings).T, axis=1)
 
 
 def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progress: Progress | None = None) -> float:
@@ -230,9 +222,6 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
 
 # ---- impurity: do K-means clusters of the embeddings separate the conditions -----------------------------------------
 
-SHUFFLES = 200
-"""Of the group labels, spread evenly over the clusters of all seeds: what chance gives."""
-
 
 @dataclass(frozen=True)
 class Table:
@@ -312,6 +301,7 @@ def kmeans_impurity(
     num_clusters: int | None = None,
     seeds: Sequence[int] = tuple(range(10)),
     num_starts: int = 10,
+    num_shuffles: int = 200,
     progress: Progress | None = None,
 ) -> KMeansImpurity:
     """Cluster embeddings by K-means and measure the impurity, over several seeds and beside shuffled labels.
@@ -321,6 +311,7 @@ def kmeans_impurity(
         groups: Group (condition) of each row.
         num_clusters: K; None takes the number of groups.
         seeds: Seeds of K-means, each of `num_starts` starts, and of the shuffles; at least one.
+        num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
         progress: Told the seeds done.
 
     Raises:
@@ -343,7 +334,7 @@ def kmeans_impurity(
             progress(number, len(seeds))
         labels.append(kmeans(clusters, n_init=num_starts, random_state=seed).fit(vectors).labels_)
     values = np.array([_impurity_of_codes(codes, label, clusters) for label in labels])
-    chance, p_value = _against_chance(codes, labels, values, seeds=seeds)
+    chance, p_value = _against_chance(codes, labels, values, num_shuffles=num_shuffles, seeds=seeds)
     return KMeansImpurity(
         mean=float(values.mean()),
         std=float(values.std()),
@@ -357,15 +348,15 @@ def kmeans_impurity(
 
 
 def _against_chance(
-    codes: np.ndarray, labels: Sequence[np.ndarray], values: np.ndarray, *, seeds: Sequence[int]
+    codes: np.ndarray, labels: Sequence[np.ndarray], values: np.ndarray, *, num_shuffles: int, seeds: Sequence[int]
 ) -> tuple[float, float]:
     generator = np.random.default_rng(list(seeds))
-    which = np.arange(SHUFFLES) % len(labels)
+    which = np.arange(num_shuffles) % len(labels)
     clusters = int(max(label.max() for label in labels)) + 1
     shuffled = [_impurity_of_codes(generator.permutation(codes), labels[int(index)], clusters) for index in which]
     # Rounding must not decide between equal tables.
     as_pure = int(np.sum(np.array(shuffled) <= values[which] + 1e-12))
-    return float(np.mean(shuffled)), (1 + as_pure) / (1 + SHUFFLES)
+    return float(np.mean(shuffled)), (1 + as_pure) / (1 + num_shuffles)
 
 
 def _impurity_of_codes(groups: np.ndarray, clusters: np.ndarray, num_clusters: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import Any, cast
@@ -95,35 +95,28 @@ SEEDS = range(3)
 SPACES = ("alone", "model", "random", "label")
 
 
-@dataclass(frozen=True)
-class Space:
-    """One way to place the same sentences."""
-
-    impurity: float
-    """Of K-means clusters against conditions, nats, mean over `SEEDS`."""
-    agreement: float
-    """Share of the nearest three neighbours, under the same condition, that have the same answer."""
-    table: list[list[int]]
-    """Conditions by clusters, counts of the first seed."""
-
-
 # Whoever draws another matrix or makes the label longer changes one space of four.
 @cached(LRUCache(200), key=lambda unit, conditions: (sha256(unit.tobytes()).digest(), tuple(conditions)), lock=Lock())
 def _cluster(unit: np.ndarray, conditions: Sequence[str]) -> KMeansImpurity:
     return kmeans_impurity(unit, conditions, seeds=SEEDS, num_starts=5)
 
 
-def measure(vectors: np.ndarray, points: MapPoints) -> Space:
+def measure(vectors: np.ndarray, points: MapPoints) -> dict[str, Any]:
     """Measure one space; by direction, as the score is a cosine.
 
     Args:
         vectors: (n, d), one per point.
         points: Sentences, each under a condition, with its answer.
+
+    Returns:
+        "impurity" of K-means clusters against conditions (nats, mean over `SEEDS`); "agreement", the share of the
+        nearest three neighbours, under the same condition, that have the same answer; and "table", the counts of
+        conditions by clusters of the first seed.
     """
     unit = unit_rows(vectors)
     found = _cluster(unit, points.conditions)
     agreement = np.mean([row.agreement for row in value_agreement(unit, points.conditions, points.values)])
-    return Space(found.mean, float(agreement), found.table.counts.tolist())
+    return {"impurity": found.mean, "agreement": float(agreement), "table": found.table.counts.tolist()}
 
 
 def measure_spaces(
@@ -147,7 +140,7 @@ def measure_spaces(
             its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
 
     Returns:
-        Name -> fields of `Space`; "chance" -> both measures with shuffled answers and conditions.
+        Name -> what `measure` returns; "chance" -> both measures with shuffled answers and conditions.
     """
     alone = unit_rows(model.encode_sentences(list(points.texts)))
     own = np.array([points.groups.index(condition) for condition in points.conditions])
@@ -158,7 +151,7 @@ def measure_spaces(
         "random": lambda: turn_at_random(plain, points.conditions, seed=seed),
         "label": lambda: np.hstack([alone, label * np.eye(len(points.groups))[own]]),
     }
-    found = {name: asdict(measure(spaces[name](), points)) for name in names}
+    found = {name: measure(spaces[name](), points) for name in names}
     shuffled = _cluster(alone, points.conditions).chance
     agreement = np.mean([row.chance for row in value_agreement(alone, points.conditions, points.values)])
     return found | {"chance": {"impurity": shuffled, "agreement": float(agreement), "table": []}}
@@ -257,8 +250,6 @@ def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
             items comes near 1 where they have the same answer and 0 where not.
         dimension: Of the result.
     """
-    if name not in PROJECTIONS:
-        raise ConfigError(f"There is no projection {name!r}. There are: {', '.join(PROJECTIONS)}.")
     half = TOY_ITEMS // 2
     if name == "none":
         return toy.points

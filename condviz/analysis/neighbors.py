@@ -10,7 +10,6 @@ import numpy as np
 
 from condviz.analysis.geometry import unit_rows
 from condviz.data.texts import fold
-from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Verdict, judge_drawn
 from condviz.types import Progress
 
@@ -73,8 +72,6 @@ def nearest(
         progress: Told the rows done, several times a second.
     """
     unit = unit_rows(vectors).astype(np.float32)
-    if k < 1:
-        raise ConfigError(f"The number of neighbours must be at least 1, got {k}.")
     indices = np.full((len(unit), k), -1, dtype=np.int32)
     cosines = np.full((len(unit), k), np.nan, dtype=np.float32)
     done = 0

@@ -63,19 +63,14 @@ FEATURE_HELP = {
 }
 """Columns that the analysis of errors computes without any model, and what they say."""
 
-COLUMN_HELP = {
-    **FEATURE_HELP,
+_JUDGED = {
     "score": "score of the model, in its own range",
     "fitted": "the rating that the score predicts, 1 to 5, fitted on other sentence pairs",
     "error": "fitted minus gold: positive means too similar",
     "right": "the conditions of the sentence pair are in the right order; of three and more the share, 0 to 1",
     "margin": "fitted rating of the higher condition minus that of the lower one (or the mean); negative: wrong",
-    "score_b": "score of the second model",
-    "fitted_b": "fitted of the second model",
-    "error_b": "error of the second model",
-    "right_b": "right of the second model",
-    "margin_b": "margin of the second model",
 }
+COLUMN_HELP = FEATURE_HELP | _JUDGED | {f"{name}_b": f"{name} of the second model" for name in _JUDGED}
 """All that it computes; a column of a file cannot take their names."""
 
 

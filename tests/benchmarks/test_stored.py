@@ -45,8 +45,8 @@ def test_scores_come_back_exactly(file: Path) -> None:
     data = toy_dataset(12)
     found = findings.read_stored(data)
     assert list(found) == ["a", "b"]
-    assert found["b"].weights == "weights of b"
-    np.testing.assert_array_equal(found["a"].scores, Weighted("a").score(*data.texts()))
+    assert found["b"][0] == "weights of b"
+    np.testing.assert_array_equal(found["a"][1], Weighted("a").score(*data.texts()))
 
 
 def test_other_rows_get_no_scores(file: Path) -> None:

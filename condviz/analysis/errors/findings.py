@@ -351,24 +351,17 @@ def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
 STORED_SCORES = ASSETS / "error_scores.json"
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Scores of one model."""
+def read_stored(dataset: Dataset) -> dict[str, tuple[str, np.ndarray]]:
+    """Return stored scores by the name of the model: the hash of the weights that gave them, and (p,) float32.
 
-    weights: str
-    """Hash of the weights that gave them."""
-    scores: np.ndarray
-    """(p,) float32, in the order of the rows."""
-
-
-def read_stored(dataset: Dataset) -> dict[str, Stored]:
-    """Return stored scores by the name of the model; none where they belong to other rows, or there is no file."""
+    Nothing where they belong to other rows, or there is no file.
+    """
     if not STORED_SCORES.is_file():
         return {}
     content = json.loads(STORED_SCORES.read_text(encoding="utf-8"))
     if content["rows"] != dataset.digest:
         return {}
-    return {name: Stored(entry["weights"], _scores(entry["scores"])) for name, entry in content["models"].items()}
+    return {name: (entry["weights"], _scores(entry["scores"])) for name, entry in content["models"].items()}
 
 
 @lru_cache(maxsize=1)
@@ -378,7 +371,7 @@ def stored_study(model: str) -> Study:
     found = read_stored(dataset)
     if model not in found:
         raise DataError(f"No scores of {model[:40]!r} are stored. There are: {', '.join(found)}.")
-    return make_study(dataset, judge(dataset, model, found[model].scores))
+    return make_study(dataset, judge(dataset, model, found[model][1]))
 
 
 def _scores(text: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from condviz.analysis.errors.filters import TARGETS, quote
+from condviz.analysis.errors.filters import quote
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import fold
 from condviz.errors import ConfigError, DataError
@@ -95,7 +95,7 @@ def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None,
         limit: Most slices to give.
 
     Raises:
-        ConfigError: If the target does not exist or needs a second model.
+        ConfigError: If the target needs a second model.
         DataError: If fewer than twice `MIN_SUPPORT` rows can be compared.
     """
     values = _measure(study, target)
@@ -202,9 +202,7 @@ def _fisher(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.nda
     return np.minimum(1.0, 2 * np.minimum(law.cdf(hits), law.sf(hits - 1)))
 
 
-def _measure(study: Study, target: str) -> np.ndarray:
-    if target not in TARGETS:
-        raise ConfigError(f"There is no target {target!r}. There are: {', '.join(TARGETS)}.")
+def _measure(study: Study, target: Target) -> np.ndarray:
     first, second = study.first, study.second
     if target in ("first", "second"):
         if second is None:

@@ -141,7 +141,7 @@ class Desk:
         if found is not None:
             return found
         stored = self._keep(self._results, ("stored", dataset.digest), lambda: findings.read_stored(dataset)).get(name)
-        return None if stored is None or weights not in (None, stored.weights) else stored.scores
+        return None if stored is None or weights not in (None, stored[0]) else stored[1]
 
     def keep(self, dataset: Dataset, name: str, scores: np.ndarray) -> None:
         with self._lock:

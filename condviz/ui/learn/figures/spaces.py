@@ -126,7 +126,7 @@ class Ranking(Figure):
         points, rows = scene_points(), []
         for model in models:
             space = measure(model.encode(list(points.texts), list(points.conditions)), points)
-            rows.append([model.info.name, space.impurity, space.agreement])
+            rows.append([model.info.name, space["impurity"], space["agreement"]])
         return {"rows": rows}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
