@@ -41,7 +41,10 @@
     element.addEventListener("click", (event) => {
       for (const name of names) {
         const button = event.target.closest(`[data-${name}]`);
-        if (button && !button.disabled) return send({ name, value: button.dataset[name], remarks: name === "save" ? JSON.stringify(remarks()) : "" });
+        if (!button || button.disabled) continue;
+        // What was pressed far below changes what stands above.
+        if (name === "filter") $("#cv-err-result")?.scrollIntoView({ block: "nearest" });
+        return send({ name, value: button.dataset[name], remarks: name === "save" ? JSON.stringify(remarks()) : "" });
       }
     });
   };

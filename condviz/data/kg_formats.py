@@ -265,7 +265,7 @@ def _table(
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
     if form.header is None and any(like) and not all(like):
         first = ", ".join(cell[:30] for cell in rows[0][1])
-        told = f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, set header."
+        told = f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, say so (header)."
         report.remarks.append(told)
     if like and (all(like) if form.header is None else form.header):
         rows = rows[1:]
@@ -275,8 +275,8 @@ def _table(
         )
     kept, wanted = [], str(least) if least == len(headers) else f"{least} to {len(headers)}"
     for line, row, broken in rows:
-        advice = "" if least <= len(row) <= len(headers) else "Separate them by tabs, or set separator."
-        wrong = advice and f"has {len(row)} of {wanted} columns. {advice}"
+        advice = "" if least <= len(row) <= len(headers) else "Separate them by tabs, or say by what (separator)."
+        wrong = advice and f"has {len(row)} column{'s' * (len(row) != 1)}, not {wanted}. {advice}"
         if fault := broken or wrong or next(filter(None, map(find_fault, row)), ""):
             _reject(report, path, line, fault, row)
         else:

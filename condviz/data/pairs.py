@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_doc import Doc
 
-from condviz.data.tables.formats import fold_name
+from condviz.data.tables.formats import ID, fold_name
 from condviz.data.tables.memory import Nested
 from condviz.data.tables.report import Place, Report, is_missing
 from condviz.data.tables.table import (
@@ -55,9 +55,9 @@ HIDDEN_LABEL = -1.0
 SAMPLED = 200
 """Rows that tell long texts from short ones."""
 _NAMES = {
-    "sentence1": [r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
-    "sentence2": [r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
-    "condition": [r"cond|aspect|criter|respect|question|^c$"],
+    "sentence1": [r"(sent|text|satz).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
+    "sentence2": [r"(sent|text|satz).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
+    "condition": [r"cond|aspect|criter|respect|question|beding|frage|kriteri|^c$"],
     "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|^note$|^y$"],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
@@ -203,8 +203,8 @@ class Ratings:
         if not self.low <= value <= self.high:
             raise DataError(
                 f"{place} must be a number from {self.low:g} to {self.high:g}, got {cell.strip()[:40]!r}. Leave it "
-                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For another scale set scale, for words "
-                "set labels."
+                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For another scale, or for words, say "
+                "what stands for what (scale, labels)."
             )
         first, last = self.scale
         return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
@@ -216,7 +216,7 @@ class Ratings:
         if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
             raise report.error(
                 f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
-                f"{self.low:g} to {self.high:g}. Set scale to what stands for different and for same, for instance 0 "
+                f"{self.low:g} to {self.high:g}. Say what stands for different and for same (scale), for instance 0 "
                 "and 1."
             )
         if self.mapping:
@@ -294,7 +294,7 @@ def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[
             f"Rename the columns, or set columns, for instance {missing[0]}=NAME."
             f"{' For one condition in all rows set condition.' if missing == ['condition'] else ''}"
         )
-    report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else 'by its name'}" for role in roles}
+    report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else _named_by(table)}" for role in roles}
     return roles
 
 
@@ -314,8 +314,8 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
 def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str, str]:
     """Choose for each role the column that is probably meant; the table's report says why.
 
-    First by name. Then the longest texts are the sentences and the condition of pairs, or the text; numbers from 1 to 5
-    the rating; and cells that repeat four times the values.
+    First by name. Then the longest texts are the sentences of pairs, or the text, and the longest of the others the
+    condition, if they are no ids; numbers from 1 to 5 the rating; and cells that repeat four times the values.
 
     Args:
         table: Any.
@@ -335,7 +335,7 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
             free.remove(column)
 
     for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
-        take(role, _first_named(free, [f"^{role}$", *names[role]]), "by its name")
+        take(role, _first_named(free, [f"^{role}$", *names[role]]), _named_by(table))
     cells = {column: table.column(column)[:SAMPLED] for column in free}
     for column in tuple(cells) if pairs else ():
         filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
@@ -345,14 +345,15 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         column: [value for cell in cells[column] if (value := ratings.number(cell)) is not None] for column in free
     }
     numbers = [column for column in free if all(map(math.isfinite, values[column]))]
-    texts = [column for column in free if column not in numbers] or ([] if pairs else [*free])
+    ids = [name for name in free if len({*cells[name]}) == len(cells[name]) and all(map(ID.fullmatch, cells[name]))]
+    texts = [column for column in free if column not in (*numbers, *ids)] or ([] if pairs else [*free])
     texts.sort(key=lambda column: -sum(map(len, cells[column])))
     missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]
     sentences = [role for role in missing if role != "condition"]
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
     for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
-        take(role, column, "which has the longest texts")
+        take(role, column, "whose texts are long" if role in sentences else "whose texts are the next longest")
     for column in numbers if pairs else ():
         if all(ratings.low <= value <= ratings.high for value in values[column]):
             take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")
@@ -361,6 +362,10 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
         take("value", next(repeat, ""), "whose cells repeat")
     return found
+
+
+def _named_by(table: Table) -> str:
+    return "by its place: the file has no names" if table.report.header is False else "by its name"
 
 
 def _first_named(columns: Sequence[str], patterns: Sequence[str]) -> str:

@@ -242,12 +242,17 @@ def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.n
     return np.where(known, np.sign(scores[first] - scores[second]) == wanted, np.nan)
 
 
-def interval(drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
-    """Return the widest of the 95 % percentile intervals of some sets of resampled values; None where there is none."""
+def interval(value: float, drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
+    """Return the widest of the 95 % percentile intervals of some sets of resampled values; None where there is none.
+
+    It reaches to the value: ties of few rows repeat in every resample, whose correlations then all are higher.
+    """
     defined = [one[np.isfinite(one)] for one in drawn]
     ends = [np.quantile(one, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist() for one in defined if len(one)]
-    low, high = max(ends, key=lambda pair: pair[1] - pair[0], default=(None, None))
-    return low, high
+    if not ends:
+        return None, None
+    low, high = max(ends, key=lambda pair: pair[1] - pair[0])
+    return min(low, value), max(high, value)
 
 
 def _agreement(
@@ -269,7 +274,7 @@ def _agreement(
         value = getattr(metrics, name)(ratings, values)
         if value is None:
             return Metric(None, n=len(chosen), reason=metrics.why_undefined(ratings, values))
-        return Metric(100 * value, *interval(100 * by[name] for by in drawn), len(chosen))
+        return Metric(100 * value, *interval(100 * value, (100 * by[name] for by in drawn)), len(chosen))
 
     def share(name: str, used: np.ndarray) -> Metric:
         value, n = getattr(counts, name), int(used.sum())

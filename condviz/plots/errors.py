@@ -319,14 +319,14 @@ AS_RATED = 0.05
 SIDE_COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 
 
-def plot(study: Study, view: str) -> go.Figure:
-    """Draw "residuals", "against" or "calibration"; nothing where no row has a rating."""
+def plot(study: Study, view: str, mask: np.ndarray) -> go.Figure:
+    """Draw "residuals", "against" or, of the rows of the slice, "calibration"; nothing where no row has a rating."""
     import plotly.graph_objects as go
 
     if not study.rated.any():
         return go.Figure(layout={"template": "none"})
     if view == "calibration":
-        return plot_calibration(study)
+        return plot_calibration(study, mask)
     return (plot_against if view == "against" else plot_residuals)(study)
 
 
@@ -356,16 +356,16 @@ def plot_against(study: Study) -> go.Figure:
     return figure
 
 
-def plot_calibration(study: Study) -> go.Figure:
-    """Draw the mean rating of rows with neighbouring scores, a curve per model.
+def plot_calibration(study: Study, mask: np.ndarray) -> go.Figure:
+    """Draw the mean rating of rows of the slice, (p,) bool, with neighbouring scores, a curve per model.
 
-    Scores are shown as shares of the model's rows with lower scores, as ranges differ.
+    Scores are shown as shares of all of the model's rows with lower scores, as ranges differ.
     """
     import plotly.graph_objects as go
 
     figure = go.Figure()
     for judged, colour in zip(study.judged, SIDE_COLOURS, strict=False):
-        if not (curve := calibration_curve(judged.scores, study.columns["gold"])):
+        if not (curve := calibration_curve(judged.scores[mask], study.columns["gold"][mask])):
             continue
         ordered = np.sort(judged.scores)
         share = 100 * np.searchsorted(ordered, [point.score for point in curve]) / len(ordered)
@@ -374,7 +374,8 @@ def plot_calibration(study: Study) -> go.Figure:
             x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
             line={"color": colour}, marker={"color": colour, "size": 7},
         )  # fmt: skip
-    _finish(figure, "% of all rows that score lower", "mean rating, with 95 % interval")
+    whose = "all rows" if mask.all() else "the slice"
+    _finish(figure, "% of all rows that score lower", f"mean rating of {whose}, with 95 % interval")
     figure.update_layout(yaxis={"range": [0.9, 5.1]})
     return figure
 

@@ -293,7 +293,6 @@ class RatedTable:
     name: str
     rows: tuple[Pair, ...]
     """Those that can be used, in the order of the file, each with a rating; none twice."""
-    total: int
     paired: int
     """Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares."""
     notes: tuple[str, ...]
@@ -335,7 +334,7 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
     )
     notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
     sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
-    return RatedTable(name, rows, len(pairs), int((sizes == 2).sum()), notes)
+    return RatedTable(name, rows, int((sizes == 2).sum()), notes)
 
 
 def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:

@@ -158,7 +158,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[^\s./\\][^/\\]{0,99}", self.name) or not self.name.isprintable():
             raise ConfigError(
-                f"name is {self.name[:80]!r}, which cannot name a folder. Use letters, digits and hyphens, at most 100."
+                f"The name {self.name[:80]!r} cannot name a folder. Use letters, digits and hyphens, at most 100."
             )
         if self.method not in CATALOG:
             raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")

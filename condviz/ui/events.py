@@ -178,6 +178,7 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered
         try:
             for step in steps_of(handler(*args, **kwargs)):
                 if run.superseded:
+                    yield {notice: gr.skip()}  # of an answer without any step, gradio empties all outputs
                     return
                 # In a step of its own: once the result has come, the page opens the sections that a link names.
                 if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:

@@ -48,11 +48,6 @@ class Kind:
     optional: frozenset[str] = frozenset()
     pairs: bool = True
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns of a file without a header."""
-        return PAIR_COLUMNS if self.pairs else ("text",)
-
 
 _PAIR = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition"}
 PAIRS = Kind(_PAIR, frozenset({"condition"}))
@@ -101,7 +96,8 @@ class Reading:
 
     def table(self, kind: Kind) -> Table:
         """Read all cells; raises DataError as `read_table`."""
-        return read_table(Path(self.path), names=kind.names, max_bytes=MAX_BYTES, **self.form)
+        names = PAIR_COLUMNS if kind.pairs else ("text",)  # of a file without a header
+        return read_table(Path(self.path), names=names, max_bytes=MAX_BYTES, **self.form)
 
     def pairs(self, table: Table | None = None) -> PairTable:
         """Read the pairs; raises DataError with the problem, and as `read_pairs`."""
@@ -281,7 +277,8 @@ class Import:
             told = {self.view: "", self.reading: replace(asked, problem=str(error)), self.told: notice("", str(error))}
             return {**form, **none, **hidden, **told, self.use: gr.update(interactive=False)}
         asked, report = seen.reading, seen.table.report
-        shown = {"notes": seen.used.notes, "rows": seen.table.rows[:SHOWN_ROWS]}
+        told = [note for note in seen.used.notes if note not in asked.problem]
+        shown = {"notes": told, "rows": seen.table.rows[:SHOWN_ROWS]}
         shown |= {"separator": SEPARATORS.get(report.separator, ""), "most": SHOWN_COLUMNS}
         low, high = asked.scale or LABEL_RANGE
         rated = bool(asked.scale or seen.words) or "the ratings in column" in asked.problem

@@ -37,6 +37,7 @@ TRIES = {
     EVERYDAY: ("bee", "nurse", "violin", "forest", "brown bear cub", "ambulance driver", "unicorn"),
     "wn18rr": ("land_reform_NN_1", "helsinki_NN_1", "wheeled_vehicle_NN_1", "pirouette_NN_1"),
 }
+HINT = "For instance: bee, or: What does a cow eat?"
 START = "bee"
 KEPT_UPLOADS = 20
 ALL_LISTED = 1_000
@@ -74,7 +75,7 @@ class LinksTab:
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
-        said = {"label": "Name a thing, or ask", "info": "For instance: bee, or: What does a cow eat?"}
+        said = {"label": "Name a thing, or ask", "info": HINT}
         free = {"allow_custom_value": True, "elem_id": "cv-links-entity"}
         self.entity = gr.Dropdown(self._names(load_graph(EVERYDAY)), value=START, **said, **free)
         with gr.Row(elem_classes="cv-actions"):
@@ -128,7 +129,8 @@ class LinksTab:
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
         told, read = {**main, "notice": self.upload_notice}, [self.upload, *self.form_fields, self.shown]
         changed = [self.upload.upload, *(one.input for one in self.form_fields)]
-        connect(changed, self.read_upload, read, [*filled, self.import_box, self.first_rows, self.left_out], **told)
+        shown = [*filled, self.notice, self.import_box, self.first_rows, self.left_out]
+        connect(changed, self.read_upload, read, shown, **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
@@ -145,7 +147,7 @@ class LinksTab:
     ) -> Iterator[dict]:
         from condviz.analysis.links import describe_entity, plain_name
 
-        yield {self.result: self._dimmed(shown)}
+        yield {self.result: dimmed(self._picture(shown) if shown else "")}
         plain_name(entity or "")  # a blank field is told before anything loads
         found = self._graph(graph)
         folder = None if graph in TITLES else NOWHERE
@@ -175,7 +177,7 @@ class LinksTab:
 
     def change_graph(self, graph: str, shown: LinkProfile | None) -> Iterator[dict]:
         """Offer the entities, models and examples of another graph, and ask about its first example."""
-        yield {self.result: self._dimmed(shown), self.notice: busy("Reading the graph.")}
+        yield {self.result: dimmed(self._picture(shown) if shown else ""), self.notice: busy("Reading the graph.")}
         found = self._graph(graph)
         entity = _examples(found)[0]
         filled, model = self._filled(found, entity)
@@ -188,7 +190,7 @@ class LinksTab:
         known = [name for _, name in models]
         model = asked if asked in known else next(iter(known), "")
         filled = {
-            self.entity: gr.Dropdown(self._names(graph), value=entity),
+            self.entity: gr.Dropdown(self._names(graph), value=entity, info=HINT if graph.name == EVERYDAY else None),
             self.model: gr.Dropdown(models, value=model or None),
             self.tries: _tries(_examples(graph)),
         }
@@ -215,7 +217,7 @@ class LinksTab:
         digest, graph = read_files([Path(path) for path in paths], form, report)
         key = f"upload-{digest[:24]}"
         self._uploads[key] = replace(graph, name=key)
-        yield {self.graph: self._menu(key)}
+        yield {self.graph: self._menu(key), self.notice: ""}
         for step in self.change_graph(key, shown):
             yield {self.upload_notice if part is self.notice else part: value for part, value in step.items()}
         named = ((graph.entities[h].name, graph.relations[r].text, graph.entities[t].name) for h, r, t in graph.triples)
@@ -340,9 +342,6 @@ class LinksTab:
         drawn["neighbourhood"] = picture.neighbourhood(profile)
         return render("links/result.html", profile=profile, link=_link(profile, asked), asked=not first, **drawn)
 
-    def _dimmed(self, shown: LinkProfile | None) -> str:
-        return dimmed(self._picture(shown) if shown else "")
-
 
 _needed = partial(needed, message="Nothing has been asked yet. Press Ask first.")
 
@@ -358,9 +357,8 @@ def _tries(names: Sequence[str]) -> str:
 
 
 def _link(profile: LinkProfile, asked: Asked) -> str:
-    first_answers = profile.answers[0]
-    entity = first_answers.entity_id or profile.entity
-    pairs = [("lg", first_answers.graph), ("lm", profile.model.name), ("le", entity)]
+    best = profile.answers[0]
+    pairs = [("lg", best.graph), ("lm", profile.model.name), ("le", best.entity_id or profile.entity)]
     if asked:
         pairs += [("lr", asked[0]), ("li", "1" if asked[1] == "head" else "")]
     return write_link("links", pairs)

@@ -131,7 +131,7 @@ def test_what_is_told_of_a_table_in_doubt_can_be_decided(tmp_path: Path) -> None
     path = tmp_path / "own.tsv"
     path.write_text("head\tverb\ttail\nRome\tis in\tItaly\nParis\tis in\tFrance\n", encoding="utf-8")
     model = tiny_model("unconditional")
-    with pytest.warns(UserWarning, match=r"taken as a row.*set header.*condviz\.load_graph"):
+    with pytest.warns(UserWarning, match=r"taken as a row.*header.*condviz\.load_graph"):
         assert condviz.predict_links(model, "Rome", "is in", graph=path).num_entities == 6
     graph = condviz.load_graph(path, header=True)
     assert condviz.predict_links(model, "Rome", "is in", graph=graph).num_entities == 4

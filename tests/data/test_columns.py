@@ -22,9 +22,18 @@ from condviz.data.tables import read_table
         ("sentence1,sentence2,condition,score_case\na,b,c,0.5", "sentence1,sentence2,condition,"),
         ("only\na", "only,,,"),
         ("nr,Satz,Urteil\n0,a,2\n7,b,5", "Satz,,,Urteil"),
+        ("id,text_a,text_b,score\nID-1,a,b,1\nID-2,c,d,5", "text_a,text_b,,score"),  # an id is no condition
+        ("Nr,Satz 1,Satz 2,Bedingung,Bewertung\n7,a,b,c,1", "Satz 1,Satz 2,Bedingung,Bewertung"),
     ],
 )
 def test_columns_are_guessed_by_name_then_by_what_they_hold(table: str, expected: str) -> None:
     guess = guess_columns(read_table(io.StringIO(table)))
     assert list(guess) == list(PAIR_COLUMNS)
     assert ",".join(guess.values()) == expected
+
+
+def test_an_id_before_the_texts_of_a_table_without_names_is_none_of_them() -> None:
+    rows = "ID-1,A man surfs.,A girl skis.,the sport,1\nID-2,A man surfs.,A girl skis.,the time of day,3\n"
+    table = read_table(io.StringIO(rows), names=PAIR_COLUMNS)
+    assert [table.column(column)[1] for column in guess_columns(table).values()] == rows.splitlines()[1].split(",")[1:]
+    assert not any("by its name" in why for why in table.report.roles.values())

@@ -132,7 +132,7 @@ def test_tables_of_anybody(tmp_path: Path) -> None:
     [
         ("triples.tsv", "e00\t_in\tnowhere\n", "triples.tsv, line 1: entity 'nowhere'"),
         ("triples.tsv", "e00\t_in\te01\ttest\ne00\t_in\tnowhere\n", "triples.tsv, line 2: entity 'nowhere'"),
-        ("triples.tsv", "e00\t_in\n", "triples.tsv: line 1 has 2 of 3 to 4 columns"),
+        ("triples.tsv", "e00\t_in\n", "triples.tsv: line 1 has 2 columns, not 3 to 4"),
         ("triples.tsv", "e00\t_in\te01\tlater\n", "line 1 has the split 'later'; allowed are train, valid, test"),
         ("entities.tsv", "e00\t\tnothing\n", "entity 'e00' has no name"),
         ("entities.tsv", "e00\ta\ne00\tb\n", "entity 'e00' is in rows 1 and 2"),

@@ -175,7 +175,7 @@ def test_options_of_the_command_line_change_how_tables_are_read(tmp_path: Path) 
     path = tmp_path / "t.csv"
     path.write_text("sentence1,sentence2,condition,label\na,b,c,0\nd,e,f,1\n")
     recipe = from_dict(RECIPE | {"train": [{"name": "csv", "path": str(path)}]})
-    with pytest.raises(DataError, match="Set scale"):
+    with pytest.raises(DataError, match=r"\(scale\)"):
         load_source(recipe.train[0])
     changed = read_as(recipe, {"scale": [0.0, 1.0], "labels": {}, "header": None, "skip_bad": False})
     assert [row.label for row in load_source(changed.train[0])] == [1, 5]

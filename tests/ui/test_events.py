@@ -87,6 +87,8 @@ def test_a_handler_that_is_called_again_ends_its_first_run(monkeypatch: pytest.M
         notice, result, stop = gr.HTML(), gr.HTML(), gr.Button()
 
     def search(text: str) -> Iterator[dict]:
+        if text == "slow":
+            next(guard("three"))
         yield {result: text, stop: gr.update(visible=True)}
         yield {}
         yield {result: f"{text}, words"}
@@ -94,10 +96,11 @@ def test_a_handler_that_is_called_again_ends_its_first_run(monkeypatch: pytest.M
     guard = events._guard(search, notice, {stop: gr.update(visible=False)})
     first, second = guard("one"), guard("two")
     next(first), next(second)
-    assert not list(first), "nothing of it changes the page, and its work is not done twice"
+    assert list(first) == [{notice: gr.skip()}], "nothing of it changes the page, and its work is not done twice"
     steps = list(second)
     assert all(steps), "gradio takes {} for a missing answer"
     assert steps[-1][stop] == gr.update(visible=False)
+    assert list(guard("slow")) == [{notice: gr.skip()}], "gradio empties all outputs of an answer without a step"
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:

@@ -90,11 +90,11 @@ def test_a_graph_of_another_program_is_read_as_its_visitor_says_and_bad_rows_are
         last(tab.read_upload([str(path)], "", "", "", None))
     done = last(tab.read_upload([str(path)], "", "", "cp1252", None))
     assert "3 triples of 6 entities" in done[tab.upload_notice]
-    assert "line 2 has 2 of 3 to 4 columns" in done[tab.upload_notice]
+    assert "line 2 has 2 columns, not 3 to 4" in done[tab.upload_notice]
     assert all(cell in done[tab.first_rows] for cell in ("Rome", "Kyoto|b", "Genève"))
     assert "Paris;capital of" not in done[tab.first_rows]
     assert "export.csv,2,2," in Path(done[tab.left_out]["value"]).read_text()
-    with pytest.raises(DataError, match=r"export\.csv has no row that can.*line 1 has 1 of 3 to 4 columns"):
+    with pytest.raises(DataError, match=r"export\.csv has no row that can.*Line 1 has 1 column, not 3 to 4"):
         last(tab.read_upload([str(path)], "", "|", "cp1252", None))
 
 

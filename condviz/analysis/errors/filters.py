@@ -152,6 +152,7 @@ def select(expression: str, columns: Columns) -> np.ndarray:
     Raises:
         DataError: If the filter cannot be read, is too long, or names something that does not exist; says where.
     """
+    columns = _named(columns)
     if not expression.strip():
         return np.ones(len(next(iter(columns.values()))), dtype=bool)
     if len(expression) > MAX_CHARACTERS:
@@ -169,7 +170,7 @@ def select(expression: str, columns: Columns) -> np.ndarray:
 
 def explain_nothing(expression: str, columns: Columns) -> str:
     """Return which texts of a filter that no row meets are in no row of their column, and what is like them; or ""."""
-    told = []
+    told, columns = [], _named(columns)
     for node in ast.walk(ast.parse(expression.strip() or "True", mode="eval")):
         if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) > 1:
             continue
@@ -190,6 +191,11 @@ def quote(text: str) -> str:
     """Quote a text as a filter takes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
+
+
+def _named(columns: Columns) -> Columns:
+    """Return the columns, that of ratings also by the name under which people see it."""
+    return {"rating": columns["gold"], **columns} if "gold" in columns else columns
 
 
 _EXAMPLE = 'For instance: gold >= 4 and error < -1 and "dog" in shared'

@@ -133,7 +133,7 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
     error = judged.error[rows]
     values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if len(rows) else {}
     made = {
-        name: Metric(values[name], *interval([by[name] for by in drawn]), n=len(rows))
+        name: Metric(values[name], *interval(values[name], [by[name] for by in drawn]), n=len(rows))
         if name in values
         else Metric(None, n=0, reason=NO_ROW)
         for name in ("error", "bias")
@@ -153,7 +153,7 @@ def _difference(
         if one is None or two is None:
             values[name] = Metric(None, reason="one of the two is not defined")
         else:
-            values[name] = Metric(one - two, *interval(changes), n=getattr(figures[0], name).n)
+            values[name] = Metric(one - two, *interval(one - two, changes), n=getattr(figures[0], name).n)
         found = [p for change in changes if (p := _bootstrap_p(change)) is not None]
         p_values[name] = max(found, default=None)
     right = [judged.verdicts[chosen] for judged in study.judged]

@@ -26,6 +26,8 @@ KNOWN_NAMES = frozenset(["sentence1", "sentence2", "condition", "label", "text",
 """Names that only a header has."""
 _SAMPLED = 50
 _LONG_NAME = 64
+ID = re.compile(r"\S*\d\S*")
+"""What numbers or marks a row: one word with a digit."""
 _VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ %-]*")
 _SEP = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
@@ -143,7 +145,11 @@ def _find_columns(name: str, rows: Sequence[Sequence[str]], report: Report, form
     if form.header is None:
         report.header, report.doubt = _is_header(first, rows[1:11])
     if not report.header:
-        first = [*form.names[: len(first)], *[""] * (len(first) - len(form.names))]
+        # An id in front of the texts is none of them.
+        marks = [cells[0].strip(INVISIBLE) for cells in rows if cells]
+        ids = len(first) > 1 and len({*marks}) == len(marks) and all(map(ID.fullmatch, marks))
+        names = ["", *form.names] if ids else form.names
+        first = [*names[: len(first)], *[""] * (len(first) - len(names))]
     while report.header and len(first) > 1 and not first[-1]:  # what a spreadsheet adds; its cells must be blank
         first.pop()
     if len(first) > MAX_COLUMNS:
@@ -171,11 +177,11 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[b
     if not any(first):
         return False, ""
     if (odd and known < 2) or (len(first) == 1 and " " in first[0]):
-        return False, f"The first row ({shown}) was taken as a row. If it names the columns, set header."
+        return False, f"The first row ({shown}) was taken as a row. If it names the columns, say so (header)."
     numbers = any(all(map(_VALUE.fullmatch, column)) for column in zip(*others, strict=False))
     if (known or numbers) and not odd:
         return True, ""
-    return True, f"The first row ({shown}) was taken as names of columns. If it is a row, set no header."
+    return True, f"The first row ({shown}) was taken as names of columns. If it is a row, say so (header)."
 
 
 def find_separator(sample: Sequence[str]) -> str:
@@ -243,7 +249,7 @@ _BINARY = {
     b"%PDF": "a PDF file",
     b"\x89PNG": "a PNG image",
 }
-_ADVICE = "Save it as CSV (UTF-8) and upload or pass that file."
+_ADVICE = "Save it as CSV (UTF-8), and give that file."
 _MARK = "\ufeff"
 _SAMPLE = 65_536
 WINDOWS = "cp1252"

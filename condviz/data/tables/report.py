@@ -87,7 +87,7 @@ class Report:
     def error(self, message: str) -> DataError:
         """Return an error about the table, with what may be the reason: the first bad row, a header that is none."""
         reason = self.left_out[0].reason if self.left_out else ""
-        return DataError(" ".join(f"{message} {reason} {self.doubt}".split()))
+        return DataError(" ".join(f"{message} {reason[:1].upper()}{reason[1:]} {self.doubt}".split()))
 
     @property
     def notes(self) -> tuple[str, ...]:

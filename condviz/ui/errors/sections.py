@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
 from condviz.analysis.errors.filters import RULES
-from condviz.analysis.errors.findings import find_errors
+from condviz.analysis.errors.findings import Remark, find_errors, format_csv, rows_frame
+from condviz.analysis.errors.measures import worst_conditions
+from condviz.analysis.errors.rewrites import nearest_rows, rewrite, scene_training_rows
+from condviz.analysis.errors.study import Study
 from condviz.evaluation.dataset import COLUMN_HELP
+from condviz.plots import errors as pictures
 from condviz.spec import given_options
 from condviz.ui import export, limits
+from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
@@ -21,13 +26,9 @@ from condviz.ui.page import Page, Section, section, stop_button
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first
 
-if TYPE_CHECKING:
-    from condviz.analysis.errors.findings import Remark
-    from condviz.analysis.errors.study import Study
-
 LISTED = 500
 """Rows of the table of rows."""
-WORST = 40
+WORST = 20
 MAX_REMARKS, MAX_NOTE = 20_000, 2_000
 EXAMPLES = (
     "right == 0 and negation",
@@ -101,8 +102,6 @@ class Sections:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_rows(self, choice: Choice | None) -> dict:
-        from condviz.analysis.errors.findings import rows_frame
-
         found = self.desk.found(needed(choice))
         errors = {f"error_{model}": f"error {model}" for model in found.models}
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
@@ -111,10 +110,6 @@ class Sections:
         return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
-        from condviz.analysis.errors.measures import worst_conditions
-        from condviz.plots.errors import plain_name
-        from condviz.ui.errors import view
-
         found = self.desk.found(needed(choice))
         study = found.study
         most = len(study.dataset.pairs) / 2
@@ -125,18 +120,15 @@ class Sections:
         columns = sorted([*extra, *asks, "condition"], key=lambda name: (name not in first_ones, name))
         column = column if column in columns else columns[0]
         groups = worst_conditions(study, column=column, mask=found.mask)[:WORST]
-        shown = view.worst(column, groups, found)
-        shown = noted(shown, col="" if column == columns[0] else column)
-        choices = [(plain_name(name), name) for name in columns]
+        shown = noted(view.worst(column, groups, found), col="" if column == columns[0] else column)
+        choices = [(pictures.plain_name(name), name) for name in columns]
         return {self.column: gr.Dropdown(choices, value=column, visible=len(columns) > 1), self.worst: shown}
 
     def show_follow(self, choice: Choice | None) -> dict:
         """Return whether scores follow the condition, and how ratings and predictions match."""
-        from condviz.plots.errors import sections
-
-        found = sections(self.desk.found(needed(choice)))
-        view = render("errors/follow.html", blindness=found["blindness"], confusions=found["confusions"])
-        return {self.follow: view}
+        found = pictures.sections(self.desk.found(needed(choice)))
+        parts = {name: found[name] for name in ("blindness", "confusions")}
+        return {self.follow: render("errors/follow.html", **parts)}
 
     def show_near(self, choice: Choice | None) -> Iterator[dict]:
         choice = needed(choice)
@@ -148,9 +140,6 @@ class Sections:
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
         """Rewrite the slice by a rule and score it again."""
-        from condviz.analysis.errors.rewrites import rewrite
-        from condviz.ui.errors import view
-
         found = self.desk.found(needed(choice))
         study = found.study
         words: dict[str, Any] = {"old": old or "", "new": new or ""}
@@ -162,8 +151,7 @@ class Sections:
             scores = yield from follow(work, message, self.rewrite_notice, self.rewrite_stop)
             scored.append(scores)
         words = words if rule == "word" else dict.fromkeys(words, "")
-        shown = noted(view.effects(study, rewritten, scored), rule=rule, **words)
-        yield {self.effect: shown}
+        yield {self.effect: noted(view.effects(study, rewritten, scored), rule=rule, **words)}
 
     def show_exports(self, choice: Choice | None) -> dict:
         choice = needed(choice)
@@ -175,9 +163,6 @@ class Sections:
 
     def hand_over(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Hand the report, or the rows with tags and notes of this browser, to the page, which saves it."""
-        from condviz.analysis.errors.findings import format_csv
-        from condviz.plots.errors import render_report
-
         choice = needed(choice)
         study = self.desk.study(choice)
         remarks = read_remarks(event.remarks, study)
@@ -185,7 +170,7 @@ class Sections:
             yield {self.exports.notice: busy("Writing the report.")}
             found = self.desk.found(choice, resamples=resamples_for(study))
             known = {name: self.pool.info(name).revision for name in choice.names if name in self.pool.names}
-            report = render_report(replace(found, revisions=known), remarks=remarks)
+            report = pictures.render_report(replace(found, revisions=known), remarks=remarks)
             name, content = "condviz-errors.html", report
         else:
             rows = self.desk.found(choice).mask.nonzero()[0]
@@ -194,16 +179,11 @@ class Sections:
 
 
 def _nearest(model: Any, pair: Any) -> Any:  # noqa: ANN401
-    from condviz.analysis.errors.rewrites import nearest_rows, scene_training_rows
-
     return nearest_rows(model, pair, scene_training_rows())
 
 
 def read_remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401 - from the browser
     """Read what the browser has stored: number of the row -> tags and note; anything damaged is left out."""
-    from condviz.analysis.errors.findings import Remark
-    from condviz.ui.errors.view import TAGS
-
     try:
         entries = json.loads(value or "{}")
     except (TypeError, ValueError):
@@ -215,5 +195,5 @@ def read_remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401
             tags = entry.get("tags")
             tags = tags if isinstance(tags, list) else []
             note = str(entry.get("note") or "")[:MAX_NOTE]
-            remarks[places[number]] = Remark(tuple(tag for tag in TAGS if tag in tags), note)
+            remarks[places[number]] = Remark(tuple(tag for tag in view.TAGS if tag in tags), note)
     return remarks

@@ -219,7 +219,7 @@ class ErrorsTab:
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
-        yield {self.filter: ""}
+        yield {self.filter: "", **self._dimmed(choice)}
         yield from self._show(replace(needed(choice), filter="", selected=()))
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
@@ -227,7 +227,7 @@ class ErrorsTab:
         choice, value = needed(choice), str(event.value)
         if event.name == "filter":
             value = _both(choice.filter, value)
-            yield {self.filter: value}
+            yield {self.filter: value, **self._dimmed(choice)}
             yield from self._show(replace(choice, filter=value, row=None))
         elif event.name == "target" and value in TARGETS:
             choice = replace(choice, target=value)

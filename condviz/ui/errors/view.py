@@ -54,9 +54,7 @@ def parts(study: ErrorStudy, choice: Choice, *, waiting: bool = False, asked: bo
 
 def figure(study: ErrorStudy, choice: Choice) -> str:
     """Draw the picture that is chosen, as JSON of plotly."""
-    from condviz.plots.errors import plot
-
-    return str(plot(study.study, _view(study, choice)).to_json())
+    return str(pictures.plot(study.study, _view(study, choice), study.mask).to_json())
 
 
 def _views(study: ErrorStudy) -> dict[str, str]:

@@ -176,9 +176,9 @@ class ClassRoom:
 
     def __init__(self, learn: LearnTab) -> None:
         self.learn = learn
-        self.notice = html("", elem_id="cv-class-notice")
         script = "condviz.learnClass(element, (data) => trigger('room', data), watch);"
         self.shown = html(render("learn/class.html", code=""), elem_id="cv-learn-class", script=script)
+        self.notice = html("", elem_id="cv-class-notice")
         connect(self.shown.room, self.act, None, [self.shown], notice=self.notice, queue=False)
 
     def act(self, event: gr.EventData, request: gr.Request) -> dict:

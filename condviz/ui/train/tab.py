@@ -171,7 +171,7 @@ class TrainTab:
         part = float(share or 0) / 100
         try:
             reading = self.own.current(file, reading)
-            table = read_rated(reading.pairs(), reading.name)
+            table = read_rated(pairs := reading.pairs(), reading.name)
             train, held = divide(table, part)
         except DataError as error:
             return {**empty, self.table: {"refused": str(error)}, self.help: "", self.own.told: notice("", str(error))}
@@ -180,7 +180,7 @@ class TrainTab:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
         filled = self._fill(recipes.compose(quality, name, facts, start), quality)
-        view = render("train/table.html", table=table, train=len(train), held=len(held))
+        view = render("train/table.html", table=table, train=len(train), held=len(held), told=pairs.notes)
         kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
         return {self.help: kept, self.sample: view, self.table: facts, **filled}
 

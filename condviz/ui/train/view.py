@@ -212,10 +212,11 @@ def headline(run: RunView) -> str:
     sure = any(verdict.says == "more" for verdict in verdicts)
     if verdicts and not sure and all(verdict.says == "few" for verdict in verdicts):
         return f"{told}; before training it was {before}. So few rows cannot tell whether training has helped."
-    chosen = f", as the best of {tries} evaluations is kept" if (tries := _tries(run)) > 1 else ""
-    advice = "" if sure or not verdicts else f" That is no difference that so many rows can show{chosen}."
+    advice = "" if sure or not verdicts else " So many rows show no difference."
     if run.ended and not sure and all(kept[key] <= start[key] for key in both):
-        advice = " Training has not helped: try more rows, or a lower learning rate."
+        full = start.get("pair_accuracy") == 100
+        advice = "all were in order before" if full else "try more rows, or a lower learning rate"
+        advice = f" Training has not helped: {advice}."
     return f"{told}; before training it was {before}.{advice}"
 
 
@@ -297,8 +298,8 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float], 
     pair = run.probes[0][:2]
     asked = [probe[2] for probe in run.probes if probe[:2] == pair]
     link = pair_link("compare", pair, asked, run.name) if run.state == "done" else ""
-    errors = errors if link else ""
-    return render("train/learned.html", rows=rows, link=link, errors=errors, held=any(row["rating"] for row in rows))
+    held = any(row["rating"] for row in rows)
+    return render("train/learned.html", rows=rows, link=link, errors=errors if link else "", held=held)
 
 
 def find_ratings(run: RunView) -> dict[tuple[str, str, str], float]:

@@ -113,6 +113,7 @@ def test_a_model_that_guesses_from_the_wording_is_seen_through() -> None:
         ("TWO DOGS AND Three cats", "THREE DOGS AND Four cats"),
         ("A dog in 3.5 miles", None),
         ("Someone alone", None),
+        ("No one watches the one vet.", None),
     ],
 )
 def test_numbers_go_up_by_one(text: str, changed: str | None) -> None:

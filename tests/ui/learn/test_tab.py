@@ -63,6 +63,11 @@ def test_every_step_shows_a_stored_picture_at_once_and_a_live_one_then(
     assert 'data-ready="true"' in show(tab, link)[tab.picture]
 
 
+def test_what_is_stored_was_computed_by_the_model_that_leads_the_page(tab: LearnTab) -> None:
+    named = {found["model"] for found in tab.stored.values() if "model" in found}
+    assert named == {registry.describe(tab.pool.default).title}, "run: python -m condviz lessons --store"
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.id)
 def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTab, lesson: Lesson) -> None:
     assert all(step.teacher for step in lesson.steps)

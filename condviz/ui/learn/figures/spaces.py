@@ -62,7 +62,7 @@ class ImpurityKmeans(Figure):
         middles = np.array([[0, 1], [-0.87, -0.5], [0.87, -0.5]])
         spread = np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
         points = self.distance * middles[groups] + spread
-        found = kmeans_impurity(points, groups.tolist(), seeds=range(1), num_shuffles=50)
+        found = kmeans_impurity(points, groups.tolist(), seeds=range(1))
         measured = {"impurity": found.per_seed[0], "chance": found.chance}
         return {"points": points.round(3).tolist(), "labels": found.labels.tolist(), **measured}
 
