@@ -347,22 +347,6 @@ class Attribution(Result):
             for word, effect in zip(words, effects, strict=True)
         ]
 
-    def strongest(self, count: int = 3, *, sentences: Sequence[int] = (1, 2), apart: bool = False) -> list[str]:
-        """Return the words, in lower case, that raise the score most, strongest first; leave out negligible effects.
-
-        Args:
-            count: How many words at most.
-            sentences: Whose words.
-            apart: Return the words that lower the score most instead.
-        """
-        texts = {1: (self.words1, self.effects1), 2: (self.words2, self.effects2)}
-        effects = [pair for number in sentences for pair in zip(*texts[number], strict=True)]
-        known = [(word.text.lower(), float(effect)) for word, effect in effects if np.isfinite(effect)]
-        sizes = [(word, -effect if apart else effect) for word, effect in known]
-        least = max(0.01, 0.25 * max((size for _, size in sizes), default=0.0))
-        words = [word for word, size in sorted(sizes, key=lambda item: -item[1]) if size > least]
-        return list(dict.fromkeys(words))[:count]
-
 
 @dataclass(frozen=True)
 class Trained(Result):

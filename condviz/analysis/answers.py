@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,8 +48,14 @@ class Hit:
 
     @property
     def carried_by(self) -> list[str]:
-        """Words of the text that raise the score most, strongest first."""
-        return self.words.strongest(6, sentences=(2,)) if self.words else []
+        """Six words of the text, in lower case, that raise the score most, strongest first; no negligible effects."""
+        if self.words is None:
+            return []
+        pairs = zip(self.words.words2, self.words.effects2.tolist(), strict=True)
+        known = [(effect, word.text.lower()) for word, effect in pairs if math.isfinite(effect)]
+        least = max(0.01, 0.25 * max((effect for effect, _ in known), default=0.0))
+        words = [word for effect, word in sorted(known, key=lambda item: -item[0]) if effect > least]
+        return list(dict.fromkeys(words))[:6]
 
 
 @dataclass(frozen=True)

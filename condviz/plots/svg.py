@@ -54,16 +54,16 @@ class Axis:
         return [(self.place(value), f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")) for value in values]
 
 
-def to_svg(figure: go.Figure, label: str, *, height: int = 300) -> Markup:
+def to_svg(figure: go.Figure, label: str) -> Markup:
     """Draw markers, lines and annotations of scatter traces; texts of points are shown when the mouse rests on them.
 
-    Axes that are not visible get equal units and a square. `label` is for those who cannot see it; `height` is in
-    pixels at the natural width of `WIDTH`, though the picture is as wide as its place.
+    Axes that are not visible get equal units and a square. `label` is for those who cannot see it. Pixels
+    are those at the natural width of `WIDTH`, though the picture is as wide as its place.
     """
     layout: Any = figure.layout  # plotly types neither by what they hold
     traces: list[Any] = [trace for trace in cast("Any", figure.data) if trace.x is not None and len(trace.x)]
     square = layout.xaxis.visible is False
-    left, bottom, height = (EDGE, EDGE, WIDTH) if square else (LEFT, BOTTOM, height)
+    left, bottom, height = (EDGE, EDGE, WIDTH) if square else (LEFT, BOTTOM, 300)
     across = _axis(layout.xaxis, [trace.x for trace in traces], left, WIDTH - EDGE)
     up = _axis(layout.yaxis, [trace.y for trace in traces], height - bottom, EDGE)
     marks = [mark for trace in traces for mark in _marks(trace, across.place, up.place)]

@@ -231,14 +231,12 @@ class Blindness(Record):
         return "follows the condition" if self.p < 0.05 else "does not follow the condition better than chance"
 
 
-def worst_conditions(
-    study: Study, *, column: str = "condition", least: int = 2, mask: np.ndarray | None = None
-) -> list[GroupErrors]:
+def worst_conditions(study: Study, *, column: str = "condition", mask: np.ndarray | None = None) -> list[GroupErrors]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
     So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide, also where
     they agree, as fewer than `LEAST` are taken to vary like the rows of a value do on average, or more. `column` may
-    also be "aspect", "asks" or another column of texts; values with fewer rows than `least` are left out.
+    also be "aspect", "asks" or another column of texts; values of a single row are left out.
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]
@@ -266,7 +264,7 @@ def worst_conditions(
             str(values[first[i]]), int(counts[i]), *(tuple(float(j[part][i]) for j in judged) for part in range(4))
         )
         for i in range(len(counts))
-        if counts[i] >= least
+        if counts[i] > 1
     ]
     return sorted(groups, key=lambda group: (group.spread[0] - group.error[0], group.value))
 

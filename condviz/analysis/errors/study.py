@@ -283,13 +283,12 @@ def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> R
 # ---- what conditions ask for, whatever their wording: few rows of each wording make many ----------------------------
 
 
-def group_conditions(model: ConditionalScorer, conditions: Sequence[str], *, apart: float = APART) -> dict[str, str]:
+def group_conditions(model: ConditionalScorer, conditions: Sequence[str]) -> dict[str, str]:
     """Group the wordings of conditions by the model's embeddings of them.
 
     Args:
         model: Any with vectors; those of conditions where it has such, else of sentences.
         conditions: One per row, as they are worded.
-        apart: Cosine distance, 0 to 2, from which two groups stay apart (average linkage).
 
     Returns:
         Each condition -> the most frequent wording of its group. A dictionary to change, and to pass to `find_errors`.
@@ -309,7 +308,7 @@ def group_conditions(model: ConditionalScorer, conditions: Sequence[str], *, apa
     vectors = np.asarray(model.encode_conditions(texts) if own else model.encode_sentences(texts), dtype=np.float64)
     pointing = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)
     if len(pointing) > 1:
-        groups = fcluster(linkage(vectors[pointing], "average", "cosine"), apart, "distance")
+        groups = fcluster(linkage(vectors[pointing], "average", "cosine"), APART, "distance")
         # The first of each group is the most frequent one.
         _, first = np.unique(groups, return_index=True)
         named |= {common[i]: texts[pointing[first[group - 1]]] for i, group in zip(pointing, groups, strict=True)}
