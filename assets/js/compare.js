@@ -20,8 +20,19 @@
     area.setSelectionRange(at, at);
     area.dispatchEvent(new Event("input", { bubbles: true }));
   };
+  // What stands there for other texts than the fields hold does not look current, also while an answer to them waits.
+  const plain = (text) => text.normalize("NFC").trim().replace(/\s+/g, " ");
+  const fade = () => {
+    const link = document.querySelector("#cv-result [data-link]")?.dataset.link;
+    if (!link) return;
+    const query = new URLSearchParams(condviz.queryOf(link));
+    const typed = [...document.querySelectorAll(FIELDS)].map((area) => plain(area.value));
+    const scored = ["s1", "s2", "c"].map((key) => plain(query.getAll(key).join(" ")));
+    document.querySelector("#cv-result").classList.toggle("cv-stale", `${typed}` !== `${scored}`);
+  };
   document.addEventListener("input", (event) => {
     if (!event.target.matches?.(FIELDS)) return;
+    fade();
     clearTimeout(timer);
     timer = setTimeout(score, PAUSE_MS);
   });
@@ -45,6 +56,7 @@
   let sorted = condviz.params().has("sort");
   const bars = (element, watch) => {
     const show = () => {
+      fade();
       const box = element.querySelector("[data-sort]");
       if (box) box.checked = sorted;
       if (box && sorted) condviz.note({ sort: "1" });

@@ -105,8 +105,11 @@ def headline(result: EmbeddingMap) -> str:
     )
     if rise.sure:
         return f"Sentences with the same value are neighbours {rise.says} often: {figures}."
-    chances = " and no more than by chance" if above.says != "more" else ""
-    return f"Sentences with the same value are neighbours as often as before{chances}: {figures}."
+    if above.says == "more":
+        told = "are neighbours more often than by chance, but not surely more often than before"
+    else:
+        told = "are not surely neighbours more often than before, nor than by chance"
+    return f"Sentences with the same value {told}: {figures}."
 
 
 def colouring(result: EmbeddingMap, name: str = "") -> Colouring:

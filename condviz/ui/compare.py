@@ -107,13 +107,11 @@ class CompareTab:
             self.cards = html(render("compare/gallery.html", groups=groups), elem_id="cv-cards", script=_CLICKS)
         with section("Score a table", elem_id="cv-compare-table"):
             html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
-            with gr.Row(elem_classes="cv-actions"):
-                files = {"file_types": FILE_TYPES, "elem_id": "cv-compare-upload"}
-                self.file = gr.File(label="CSV or TSV file", height=90, **files)
-                self.score_table = gr.Button("Score the table", min_width=120, scale=0)
-                self.table_stop = stop_button(scale=0)
+            files = {"file_types": FILE_TYPES, "elem_id": "cv-compare-upload"}
+            self.file = gr.File(label="CSV or TSV file", height=90, **files)
+            self.own = Import(self.file, PAIRS, "cv-compare", "Score the table")
+            self.table_stop = stop_button()
             self.table_notice = html("", elem_id="cv-table-notice")
-            self.own = Import(self.file, PAIRS, "cv-compare")
             self.table_told = html("", elem_id="cv-table-told")
             table = {"interactive": False, "wrap": True, "max_height": 420}
             self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)
@@ -138,7 +136,8 @@ class CompareTab:
         self.page.on_models(self.model, self.choices)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         asked = [self.file, self.own.reading, self.model]
-        connect(self.score_table.click, self.table, asked, table, **told)
+        connect(self.own.use.click, self.table, asked, table, **told)
+        connect(self.own.reading.change, self.forget, [self.own.reading], table, notice=self.table_notice)
         publish(self.api_compare, "compare")
         publish(self.api_score, "score")
         publish(self.api_attribution, "attribution")
@@ -249,7 +248,7 @@ class CompareTab:
         from condviz.data.pairs import format_predictions
 
         # Hidden at once: scores of the table before would look like those of this one.
-        yield {self.table_told: "", self.rows: gr.update(visible=False), self.download: gr.update(visible=False)}
+        yield self.forget(reading)
         own = self.own.current(file, reading)
         table = own.pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
@@ -268,6 +267,12 @@ class CompareTab:
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score by {self.pool.info(model).title}"]
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
         yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), own.path))
+
+    def forget(self, reading: Reading | None) -> dict:
+        """Hide the scores of the table before, and what was wrong with it, where another one has come."""
+        if reading is None:
+            return {self.table_notice: gr.skip()}
+        return {self.table_told: "", self.rows: gr.update(visible=False), self.download: gr.update(visible=False)}
 
     def _show_table(self, token: str) -> dict:
         """Show a scored table of this sitting, and keep where it lies with the page; one that is gone is told."""

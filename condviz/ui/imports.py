@@ -188,11 +188,13 @@ class Import:
     """The assistant below an upload: what was read and why, fields for all decisions, rows left out for download.
 
     Views read `reading`, a state with a `Reading`, or None while there is no file. What is wrong with a table is `told`
-    here, beside the file, and above the `action`, if that is a button.
+    here, beside the file, and above the `action`, if that is a button. A table that leaves no doubt `folds`.
     """
 
-    def __init__(self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "") -> None:
-        self.kind, self.upload, self.folds = kind, upload, bool(action)
+    def __init__(
+        self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "", *, folds: bool = False
+    ) -> None:
+        self.kind, self.upload, self.folds = kind, upload, folds
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
             self.told = html("", elem_id=f"{prefix}-import-told")

@@ -45,8 +45,12 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
     Templates can call `term(key, text)` for a word that opens its entry in the glossary; terms in pictures open theirs.
     """
-    markup = _environment().get_template(template).render(**values)
-    return Markup(_MARKED.sub(lambda found: term(found[1], Markup(found[2])), markup))
+    return explained(_environment().get_template(template).render(**values))
+
+
+def explained(picture: str) -> Markup:
+    """Return a picture whose terms open their entries in the glossary."""
+    return Markup(_MARKED.sub(lambda found: term(found[1], Markup(found[2])), picture))
 
 
 def term(key: str, text: str = "") -> Markup:

@@ -29,7 +29,7 @@ from condviz.ui.events import connect, follow, publish
 from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
-from condviz.ui.markup import dimmed, html, notice, render
+from condviz.ui.markup import dimmed, explained, html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Outcome
@@ -174,13 +174,11 @@ class SearchTab:
     def _own(self) -> None:
         space = bool(os.environ.get("SPACE_ID"))
         html(render("search/own.html", texts=corpora.MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
-        with gr.Row(elem_classes="cv-actions", elem_id="cv-search-upload", visible=not space):
-            files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file"}
-            self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, min_width=220, **files)
-            self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
-            self.own_stop = stop_button(scale=0)
+        files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file", "visible": not space}
+        self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, **files)
+        self.own = Import(self.file, TEXTS, "cv-search", "Use these texts")
+        self.own_stop = stop_button()
         self.own_notice = html("", elem_id="cv-search-own-notice")
-        self.own = Import(self.file, TEXTS, "cv-search")
         self.sample = html("", elem_id="cv-search-sample")
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -198,7 +196,7 @@ class SearchTab:
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
         chosen = [self.file, self.own.reading]
-        connect(self.encode.click, self.upload, [*chosen, *asked], filled, stop=self.own_stop, **own)
+        connect(self.own.use.click, self.upload, [*chosen, *asked], filled, stop=self.own_stop, **own)
         timed = [*chosen, self.query, self.conditions, self.model]
         connect(self.own.reading.change, self.estimate, timed, [self.sample], **own)
         publish(self.api_search, "search")
@@ -258,8 +256,8 @@ class SearchTab:
         self, file: str | None, reading: Reading | None, query: str, conditions: str, model: str
     ) -> Iterator[dict]:
         """Tell how long a search of the texts of a file takes: some of them are encoded."""
-        if not file:
-            yield {self.sample: "", self.own_notice: gr.skip()}
+        if not file or (reading and reading.problem):  # the assistant tells it
+            yield {self.sample: "", self.own_notice: "" if file else gr.skip()}
             return
         texts, *_ = corpora.read_texts(self.own.current(file, reading))
         asked = lines(conditions)[:MAX_CONDITIONS]
@@ -296,12 +294,12 @@ class SearchTab:
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         found = yield from self._run(self.twins, shown, condviz.find_twins, 2, "Comparing the texts.")
-        yield {self.pairs: plots.to_html(found)}
+        yield {self.pairs: explained(plots.to_html(found))}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         message = "Trying the library of conditions."
         found = yield from self._run(self.sorting, shown, condviz.rank_sorting_conditions, 0, message)
-        yield {self.sorted: plots.to_html(found)}
+        yield {self.sorted: explained(plots.to_html(found))}
 
     def _run(
         self, part: Section, shown: Searches | None, function: Callable[..., Outcome], count: int, message: str,
@@ -396,7 +394,11 @@ def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
 
 
 def _drawn(found: Any, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:  # noqa: ANN401 - what `plot` draws
-    return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
+    return {
+        text: explained(plots.to_html(found)),
+        box: gr.update(visible=True),
+        panel: panel_update(figure=plot(found)),
+    }
 
 
 def _separable(info: ModelInfo) -> bool:

@@ -350,11 +350,11 @@ class WordsTab:
         return [*routed, *self.pool.choices(lambda info: not info.has_router)]
 
     def _readers(self) -> list[tuple[str, str]]:
-        """Return the choices of the main menu and, behind each CSR model, its variants."""
+        """Return the models of the main menu and, behind each CSR model, its variants."""
         found = []
-        for title, name in self.choices():
-            found.append((title, name))
+        for _, name in self.choices():
             info = self.pool.info(name)
+            found.append((info.title if info.trained else f"{info.title} (not trained)", name))
             if info.trained and CATALOG[info.method].has_variants:
                 found += [(f"{info.title}, {variant.title}", f"{name}@{key}") for key, variant in VARIANTS.items()]
         return found

@@ -39,8 +39,10 @@ def a_press_while_words_are_looked_for_is_not_lost(page: Page) -> None:
     button.click()
     page.locator(f"#cv-result [data-condition='{many[0]}']").wait_for()
     conditions.fill("the place")
+    expect(page.locator("#cv-result")).to_have_class(re.compile("cv-stale"))  # the bars are those of other conditions
     button.click()
     scored(page, "the place")
+    expect(page.locator("#cv-result")).not_to_have_class(re.compile("cv-stale"))
 
 
 def an_error_stands_beside_the_button_and_the_text_stays(page: Page) -> None:
@@ -52,15 +54,22 @@ def an_error_stands_beside_the_button_and_the_text_stays(page: Page) -> None:
     expect(page.locator("#cv-result .cv-dimmed")).to_be_visible()
 
 
-def test_a_table_is_scored_or_says_why_not(open_page: Callable[..., Page]) -> None:
+def test_a_table_is_scored_or_says_why_not_once_and_beside_it(open_page: Callable[..., Page]) -> None:
     page = open_page("?open=table")
-    for content, place, shown in (
-        (b"a,b\n1,2\n", "#cv-table-notice [role=alert]", "for: condition"),
-        (b"sentence1,sentence2,condition\nA man surfs.,A woman skis.,the sport\n", "#cv-table-rows", "the sport"),
-    ):
+    section = page.locator("#cv-compare-table")
+    told, rows = section.get_by_role("alert"), page.locator("#cv-table-rows")
+    bad, good = b"a,b\n1,2\n", b"sentence1,sentence2,condition\nA man surfs.,A woman skis.,the sport\n"
+    for content in (bad, good, bad):
         upload = {"name": "pairs.csv", "mimeType": "text/csv", "buffer": content}
-        page.locator("#cv-compare-table input[type=file]").set_input_files(upload)
-        expect(page.locator("#cv-compare-table .file-preview")).to_be_visible()
-        page.get_by_role("button", name="Score the table").click()
-        expect(page.locator(place)).to_contain_text(shown)
-        page.locator("#cv-compare-table").get_by_label("Clear", exact=True).click()
+        page.locator("#cv-compare-upload input[type=file]").set_input_files(upload)
+        expect(section.locator(".file-preview")).to_be_visible()
+        button = page.get_by_role("button", name="Score the table")
+        if content is bad:
+            expect(told).to_contain_text("for: condition")
+            expect(button).to_be_disabled()
+            expect(rows).to_be_hidden()  # scores of the table before would look like those of this one
+        else:
+            expect(told).to_have_count(0)
+            button.click()
+            expect(rows).to_contain_text("the sport")
+        section.get_by_label("Clear", exact=True).click()

@@ -49,6 +49,18 @@ def test_columns_are_taken_with_their_reason_and_named_ones_are_sure(tmp_path: P
         "label": "points",
     }
     assert odd.why["label"] == "which has numbers from 1 to 5"
+    assert odd.why["sentence1"] == odd.why["sentence2"] != odd.why["condition"]  # its texts are not the longest
+
+
+def test_german_headers_are_known_by_their_names(tmp_path: Path) -> None:
+    seen = inspect(RATED, Reading(write(tmp_path, "Satz1;Satz2;Bedingung;Bewertung\na;b;c;4\nd;e;f;2\n")))
+    assert dict(seen.reading.columns) == {
+        "sentence1": "Satz1",
+        "sentence2": "Satz2",
+        "condition": "Bedingung",
+        "label": "Bewertung",
+    }
+    assert set(seen.why.values()) == {"by its name"}
 
 
 @pytest.mark.parametrize(

@@ -251,9 +251,19 @@ def test_a_sentence_with_a_line_separator_is_one_sentence() -> None:
     assert len(form.points().texts) == 3
 
 
-def test_what_was_said_of_a_table_stays_when_the_form_follows_it(tab: MapTab) -> None:
-    fields = [*list(vars(Form("case")).values())[:-1], *DRAWN_OTHERWISE.values()]
-    assert tab.boxes(*fields)[tab.notice] == gr.skip()
+def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_is_looked_at(
+    tab: MapTab, tmp_path: object
+) -> None:
+    def fields(form: Form) -> list:
+        return [*list(vars(form).values())[:-1], *DRAWN_OTHERWISE.values()]
+
+    assert tab.notice not in tab.boxes(*fields(Form("case"))), "it is emptied"
+    path = tmp_path / "notes.csv"
+    path.write_text("text\n" + "".join(f"Note {n} of the court.\n" for n in range(8)))
+    new = inspect(POINTS, Reading(str(path))).reading
+    assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)))
+    changed = Form("case", "table", table=replace(new, new=False))
+    assert tab.conditions_of_table(*fields(changed))[tab.notice] == gr.skip()
 
 
 def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: object) -> None:

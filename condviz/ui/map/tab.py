@@ -89,7 +89,7 @@ class MapTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
         start = Form("")
-        boxed = {"lines": 3, "max_lines": 3}
+        boxed = {"lines": 3, "max_lines": 8}
         with gr.Row(elem_classes="cv-map-row"):
             choices = [(title, name) for name, title in SOURCES.items()]
             wide = {"elem_id": "cv-map-source", "scale": 0, "min_width": 300}
@@ -98,7 +98,7 @@ class MapTab:
             wide = {"elem_id": "cv-map-aspects", "scale": 4, "min_width": 300, "multiselect": True}
             label = "Conditions, 20 unseen sentences each"
             self.aspects = gr.Dropdown(choices, value=list(start.aspects), label=label, **wide)
-            wide = {"elem_id": "cv-map-model", "scale": 2, "min_width": 180}
+            wide = {"elem_id": "cv-map-model", "scale": 2, "min_width": 240}
             self.model = gr.Dropdown([], value=None, label="Model", **wide)
             with gr.Row(elem_classes="cv-map-run"):
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
@@ -106,6 +106,7 @@ class MapTab:
         with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
             self.file = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
             with gr.Column(min_width=300, scale=3):
+                html(render("map/table_help.html"), elem_id="cv-map-table-help")
                 self.own = Import(self.file, POINTS, "cv-map")
             self.table = self.own.reading
             self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
@@ -187,8 +188,8 @@ class MapTab:
         yield step
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
-        """Show the fields of what the sentences come from; what was said of a table stays."""
-        return self._boxes(Form.of(*fields)) | {self.notice: gr.skip()}
+        """Show the fields of what the sentences come from."""
+        return self._boxes(Form.of(*fields))
 
     def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
@@ -198,7 +199,8 @@ class MapTab:
         own = form.table is not None and form.conditions == CONDITIONS  # those of the example say nothing about it
         asked = (f"the {value}" if value else "") if own else gr.skip()
         seen = gr.update(visible=form.types_conditions)
-        return {self.box_typed: seen, self.conditions: asked, self.notice: gr.skip()}
+        stays = {} if form.table and form.table.new else {self.notice: gr.skip()}  # it was about the file before
+        return {self.box_typed: seen, self.conditions: asked, **stays}
 
     def _boxes(self, form: Form) -> dict:
         seen = {

@@ -85,13 +85,12 @@ class Form:
             return points_from_texts(lines(self.sentences), lines(self.conditions), max_points=limits.MAP_POINTS)
         if self.table is None:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
-        check_count("The maximum of rows", self.rows, 0, 10**9)
-        table = self.table.table(POINTS)
-        chosen: dict[str, Any] = {f"{role}_column": self.table.column(role) for role in POINTS.roles}
         if self.table.problem:
-            raise DataError(self.table.problem)
+            raise DataError(f"{self.table.name} cannot be used like this: what is wrong stands beside the file.")
+        check_count("The maximum of rows", self.rows, 0, 10**9)
+        chosen: dict[str, Any] = {f"{role}_column": self.table.column(role) for role in POINTS.roles}
         return points_from_table(
-            table,
+            self.table.table(POINTS),
             **chosen,
             conditions=lines(self.conditions) if self.types_conditions else None,
             sample=self.rows or None,
