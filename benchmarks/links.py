@@ -76,8 +76,8 @@ def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
         model = load(name, device=options.device, precision="float32")
         with progress_bar(name, "text") as update:
             report = evaluate_links(model, graph, options.split, limit=options.triples, progress=update)
-        mean = report.plain.mean
-        sys.stderr.write(f"{name}: MRR {100 * mean.mean_reciprocal_rank:.1f}, Hits@10 {100 * mean.hits[10]:.1f}\n")
+        mean = report.plain["mean"]
+        sys.stderr.write(f"{name}: MRR {100 * mean['MRR']:.1f}, Hits@10 {100 * mean['hits@10']:.1f}\n")
         info = model.info
         training = read_manifest(Path(info.path))["training"] if info.path else {}
         tuning = training.get("recipe", {}).get("tuning") if info.graph else None

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from condviz.data.kg import Graph
 from condviz.evaluation.kgc import (
-    RankingMetrics,
-    RankingReport,
     check_comparable,
     entity_texts,
     entity_vectors,
@@ -17,6 +15,8 @@ from condviz.evaluation.kgc import (
     query_vectors,
     rank_queries,
     split_queries,
+    summarise_directions,
+    summarise_ranks,
 )
 from condviz.methods import ConditionalScorer
 from condviz.types import Progress, Record
@@ -29,11 +29,11 @@ class LinkReport(Record):
     graph: str
     model: str
     split: str
-    plain: RankingReport
+    plain: Mapping[str, Mapping[str, float]]
     """Filtered ranking over all entities; ties get the middle of their ranks."""
-    reranked: RankingReport
+    reranked: Mapping[str, Mapping[str, float]]
     """The same with SimKGC's bonus for entities close by in the train graph."""
-    by_relation: Mapping[str, RankingMetrics]
+    by_relation: Mapping[str, Mapping[str, float]]
     """Text of the relation -> mean of both directions, plain."""
 
 
@@ -64,8 +64,8 @@ def evaluate_links(
     bonus = rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph))
     relations = queries[:, 1] % graph.num_relations
     by_relation = {
-        graph.relations[number].text: RankingMetrics.from_ranks(ranks[relations == number])
+        graph.relations[number].text: summarise_ranks(ranks[relations == number])
         for number in relations.unique().tolist()
     }
-    plain, reranked = (RankingReport.from_ranks(*found.chunk(2)) for found in (ranks, bonus))
+    plain, reranked = (summarise_directions(*found.chunk(2)) for found in (ranks, bonus))
     return LinkReport(graph.name, model.info.name, split, plain, reranked, by_relation)

@@ -17,7 +17,7 @@ from condviz.analysis.geometry import (
     log_partition,
     partition_isotropy,
 )
-from condviz.evaluation.kgc import Neighbourhoods, RankingReport, TrueAnswers, filtered_ranks, rerank
+from condviz.evaluation.kgc import Neighbourhoods, TrueAnswers, filtered_ranks, rerank, summarise_directions
 from condviz.evaluation.metrics import pair_accuracy, pearson, spearman
 from condviz.training import losses
 from tests.golden import (
@@ -187,7 +187,7 @@ class Ranking:
     def check(self, ranks: torch.Tensor, *, key: str, expected: str) -> None:
         assert ranks.tolist() == [query[key] for query in self.queries]
         forward = torch.tensor([query["direction"] == "forward" for query in self.queries])
-        report = RankingReport.from_ranks(ranks[forward], ranks[~forward]).to_dict()
+        report = summarise_directions(ranks[forward], ranks[~forward])
         for direction, figures in self.stored[expected].items():
             for name, value in figures.items():
                 assert report[direction][name] == pytest.approx(value, abs=EXACT), (expected, direction, name)

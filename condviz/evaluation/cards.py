@@ -67,7 +67,7 @@ def link_card(
         name: Name of the model.
         info: Of the model.
         training: As the trainer stores it.
-        metrics: Split -> figures, as `RankingMetrics.to_dict` gives them: mean of both directions, filtered.
+        metrics: Split -> figures, as `summarise_ranks` gives them: mean of both directions, filtered.
         notice: Who made the graph, and its licence.
     """
     rows = [

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.manifest import read_manifest
 from condviz.paths import cache_folder
-from condviz.types import Progress, Record
+from condviz.types import Progress
 
 _BLOCK_ELEMENTS = 8_000_000
 """Scores held at once: 32 MB in single precision, 195 queries of WN18RR."""
@@ -211,53 +210,30 @@ def neighbourhoods(graph: Graph) -> Neighbourhoods:
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RankingMetrics(Record):
-    """Figures of one direction, or the mean of two."""
+def summarise_ranks(ranks: Tensor | np.ndarray) -> dict[str, float]:
+    """Summarise ranks by the field's names.
 
-    mean_rank: float
-    """MR, at least 1, lower is better."""
-    mean_reciprocal_rank: float
-    """MRR in (0, 1], higher is better."""
-    hits: Mapping[int, float]
-    """Share of ranks that are at most k, in [0, 1], by k."""
-    num_queries: int
-    """How many ranks these figures are made of."""
+    Args:
+        ranks: (p,), at least 1, may end in .5; at least one.
 
-    @classmethod
-    def from_ranks(cls, ranks: Tensor | np.ndarray) -> RankingMetrics:
-        """Summarise ranks, shape (p,), at least 1, may end in .5; at least one."""
-        values = np.asarray(ranks, dtype=np.float64)
-        hits = {k: float(np.mean(values <= k)) for k in HITS}
-        return cls(float(values.mean()), float(np.mean(1 / values)), hits, len(values))
-
-    def to_dict(self) -> dict[str, float]:
-        """Return plain JSON with the field's names: MR, MRR, hits@k."""
-        hits = {f"hits@{k}": share for k, share in self.hits.items()}
-        return {"MR": self.mean_rank, "MRR": self.mean_reciprocal_rank, **hits, "queries": self.num_queries}
+    Returns:
+        "MR", the mean rank, at least 1; "MRR", the mean reciprocal rank, in (0, 1]; "hits@k", the share of ranks that
+        are at most k, in [0, 1], for k in `HITS`; "queries", p.
+    """
+    values = np.asarray(ranks, dtype=np.float64)
+    hits = {f"hits@{k}": float(np.mean(values <= k)) for k in HITS}
+    return {"MR": float(values.mean()), "MRR": float(np.mean(1 / values)), **hits, "queries": len(values)}
 
 
-@dataclass(frozen=True)
-class RankingReport(Record):
-    """Link prediction in both directions: forward queries for the tail, inverse ones for the head."""
+def summarise_directions(forward: Tensor | np.ndarray, inverse: Tensor | np.ndarray) -> dict[str, dict[str, float]]:
+    """Summarise the ranks of queries for the tail and of queries for the head, shapes (p,).
 
-    forward: RankingMetrics
-    inverse: RankingMetrics
-    computed = ("mean",)
-
-    @classmethod
-    def from_ranks(cls, forward: Tensor | np.ndarray, inverse: Tensor | np.ndarray) -> RankingReport:
-        """Summarise the ranks of both directions, shapes (p,)."""
-        return cls(RankingMetrics.from_ranks(forward), RankingMetrics.from_ranks(inverse))
-
-    @property
-    def mean(self) -> RankingMetrics:
-        """Plain mean of the two directions, as SimKGC's evaluate.py prints it."""
-        one, two = self.forward, self.inverse
-        rank = (one.mean_rank + two.mean_rank) / 2
-        reciprocal = (one.mean_reciprocal_rank + two.mean_reciprocal_rank) / 2
-        hits = {k: (one.hits[k] + two.hits[k]) / 2 for k in one.hits}
-        return RankingMetrics(rank, reciprocal, hits, one.num_queries + two.num_queries)
+    Returns:
+        "forward", "inverse", and "mean": the plain mean of the two, as SimKGC's evaluate.py prints it, of all queries.
+    """
+    one, two = summarise_ranks(forward), summarise_ranks(inverse)
+    mean = {name: (one[name] + two[name]) / 2 for name in one} | {"queries": one["queries"] + two["queries"]}
+    return {"forward": one, "inverse": two, "mean": mean}
 
 
 # ---- vectors ---------------------------------------------------------------------------------------------------------

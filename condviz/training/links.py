@@ -16,7 +16,7 @@ from condviz.data.kg_formats import load_graph
 from condviz.errors import DataError
 from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
-from condviz.evaluation.kgc import RankingReport, TrueAnswers
+from condviz.evaluation.kgc import TrueAnswers
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.encoders import number
 from condviz.training.data import MixedOrder
@@ -74,7 +74,7 @@ class LinkTask(Task):
             if not vectors.isfinite().all():
                 raise ArithmeticError("a vector of the validation part is not a number")
             ranks = kgc.rank_queries(self.graph, vectors, entities, queries)
-        self._ranked[owner] = RankingReport.from_ranks(*ranks.chunk(2)).mean.to_dict()
+        self._ranked[owner] = kgc.summarise_directions(*ranks.chunk(2))["mean"]
         return self._ranked[owner] | {"temperature": temperature}
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
