@@ -5,7 +5,8 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const figures = {};
   let follow = () => {};
-  let compute = () => {};
+  let early;
+  let compute = (asked) => { early = asked; };  // a picture can stand before the part that asks for its figures
   let moved = false;
   let fresh = false;
   let waiting;
@@ -99,6 +100,8 @@
 
   const learn = (element, onGo, onAsk, watch) => {
     [follow, compute] = [onGo, onAsk];
+    if (early) compute(early);
+    early = undefined;
     watch("value", () => {
       // gradio writes new markup into old elements, whose state would stay.
       for (const form of $$("form", element)) form.reset();

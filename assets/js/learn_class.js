@@ -7,7 +7,8 @@
   const bets = () => document.querySelector("#cv-learn-picture [data-figure=bets]");
   const read = () => { try { return JSON.parse(sessionStorage.getItem(KEY)) || {}; } catch { return {}; } };
   let mine = read();
-  let send = () => {};
+  let early;
+  let send = (asked) => { early = asked; };  // bets can be drawn, and buttons pressed, before this part is connected
   let waiting;
 
   const keep = (state) => {
@@ -41,6 +42,8 @@
   window.condviz.lessonFigures.bets = (root) => { draw(root); look(); };
   window.condviz.learnClass = (element, trigger, watch) => {
     send = trigger;
+    if (early) send(early);
+    early = undefined;
     watch("value", () => setTimeout(() => {
       const { code, teacher, left } = box()?.dataset ?? {};
       if (code || left) keep({ code: code || "" });

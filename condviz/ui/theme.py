@@ -102,13 +102,15 @@ def page_head() -> str:
 def show_preview() -> None:
     """Put title, description and picture of this page where other sites look for a preview of a link.
 
-    They run no script, and read the first tags of the page, which gradio's template fills in for itself.
+    They run no script, and read the first tags of the page, which gradio's template fills in for itself. Before its own
+    scripts comes one that spares frames.
     """
     environment = routes.templates.env
     read = cast(BaseLoader, environment.loader).get_source
 
     def preview(name: str) -> str:
-        return _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
+        page = _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
+        return page.replace("<script", f'<script src="{static_url("js/frames.js")}"></script><script', 1)
 
     environment.loader = FunctionLoader(preview)
 
@@ -116,11 +118,8 @@ def show_preview() -> None:
 def _preview() -> str:
     host = os.environ.get("SPACE_HOST", "")
     place = f"https://{host}/" if host else "{{ request.base_url }}"
-    tags = {
-        "og:title": "CondViz", "og:type": "website", "og:description": DESCRIPTION,
-        "og:image": place + static_url("images/preview.png"),
-    }  # fmt: skip
-    described = (
-        f'<meta name="description" content="{DESCRIPTION}"><meta name="twitter:card" content="summary_large_image">'
-    )
-    return described + "".join(f'<meta property="{name}" content="{content}">' for name, content in tags.items())
+    named = {"description": DESCRIPTION, "twitter:card": "summary_large_image"}
+    tags = {"title": "CondViz", "type": "website", "description": DESCRIPTION}
+    tags["image"] = place + static_url("images/preview.png")
+    metas = [f'<meta name="{name}" content="{content}">' for name, content in named.items()]
+    return "".join(metas + [f'<meta property="og:{name}" content="{content}">' for name, content in tags.items()])

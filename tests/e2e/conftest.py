@@ -17,7 +17,7 @@ import pytest
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Error, Page
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 600
@@ -116,25 +116,36 @@ def browser(context: BrowserContext) -> Browser:
 
 @contextmanager
 def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
-    """Yield a function that opens an address; in the end nothing of it stays, and a script error fails the test."""
+    """Yield a function that opens an address; in the end nothing of it stays, and a script error fails the test.
+
+    A tab is used again: its process has read the program of the page, which takes a new one half a second.
+    """
     pages, errors = [], []
 
+    def note(event: Error | Dialog) -> None:
+        errors.append(event.message)
+
     def open_(address: str, *, width: int = 1280, height: int = 900, script: str = "", **media: Any) -> Page:
-        page = context.new_page()
-        pages.append(page)
+        left = [] if script else [page for page in context.pages if page.url == "about:blank"]
+        page = left[0] if left else context.new_page()
+        pages.append((page, script))
+        page.bring_to_front()
         page.set_default_timeout(PATIENCE_MS)
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(**{"reduced_motion": "reduce", **media})  # each frame of a motion is computed
+        # Each frame of a motion is computed.
+        page.emulate_media(**{"media": "null", "reduced_motion": "reduce", **media})
         page.add_init_script(script)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
+        page.on("pageerror", note)
+        page.on("dialog", note)
         page.goto(address, wait_until="commit")
         return page
 
     yield open_
-    for page in pages:
-        page.evaluate("localStorage.clear()")
-        page.close()
+    for page, script in pages:
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        page.remove_listener("pageerror", note)
+        page.remove_listener("dialog", note)
+        page.close() if script else page.goto("about:blank")
     assert not errors
 
 

@@ -30,19 +30,21 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 def main() -> None:
-    """Serve until killed; the line of the last app says that all are there."""
+    """Serve until killed; a line says that all are there."""
     folder, *places = sys.argv[1:]
     prepare(Path(folder))
     from condviz.ui.app import launch_options
     from condviz.ui.pool import ModelPool
 
     pool = ModelPool(NAMES)
+    apps = {int(port): build(name, pool) for port, _, name in (place.partition("=") for place in places)}
     pool.preload().join()  # while a model is missing, every page asks for news several times a second
-    gc.freeze()  # the million objects of the models stay, as in the app
-    for place in places:
-        port, _, name = place.partition("=")
-        last = place == places[-1]
-        build(name, pool).launch(**launch_options(port=int(port)), prevent_thread_lock=not last, quiet=not last)
+    gc.freeze()  # the million objects of pages and models stay, as in the app
+    for port, app in apps.items():
+        app.launch(**launch_options(port=port), prevent_thread_lock=True, quiet=True)
+    sys.stdout.write(f"Running on {[*apps]}\n")
+    sys.stdout.flush()
+    app.block_thread()
 
 
 def prepare(folder: Path) -> None:

@@ -22,7 +22,7 @@ def unfold(page: Page) -> None:
 def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(
     context: BrowserContext, browser: Browser, address: str
 ) -> None:
-    with visiting(context) as open_teacher, visiting(browser.new_context()) as open_student:
+    with browser.new_context() as apart, visiting(context) as open_teacher, visiting(apart) as open_student:
         teacher = wait_for_page(open_teacher(address + STEP))
         unfold(teacher)
         student = wait_for_page(open_student(address + STEP, width=380, height=800))

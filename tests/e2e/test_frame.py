@@ -78,11 +78,12 @@ def panel(whole: Page, addresses: dict[str, str], place: tuple[str, str]) -> Loc
     panel = whole.locator("#cv-page")
     expect(panel.locator(".cv-headline").first).to_be_visible()
     whole.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
-    if tab == "search":  # the stored example comes first; what follows is dimmed until the link is answered
-        panel.locator(":not(.cv-dimmed) > [data-asked]").wait_for()
+    if tab == "search":  # the stored example comes first, then the answer to the link, then the words behind its hits
+        panel.locator(":not(.cv-dimmed) > [data-asked] mark").first.wait_for()
     # What a tab computes as it opens: nothing is dimmed any more, nothing under way.
     expect(panel.locator(".cv-dimmed, .cv-notice-busy")).to_have_count(0)
     whole.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
+    whole.wait_for_function("document.getAnimations().length === 0")  # colours change over a moment
     return panel
 
 

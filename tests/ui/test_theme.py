@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from gradio import routes
 from jinja2 import FileSystemLoader
 from starlette.requests import Request
 
+from condviz.paths import ASSETS
 from condviz.ui.markup import STATIC
 from condviz.ui.theme import show_preview
 
@@ -29,3 +31,12 @@ def test_the_preview_of_a_link_tells_of_this_page_alone() -> None:
     assert "sentences" in tags["description"]
     assert tags["image"].startswith(f"http://class.example/{STATIC}/images/preview.png")
     assert "Gradio" not in page.split("</head>")[0].split("<script")[0]
+    assert "js/frames.js" in page.split("<script")[1], "before gradio takes what it draws with"
+
+
+def test_the_frames_that_are_spared_are_those_that_this_gradio_asks_for() -> None:
+    clock, motions = re.findall(r"= /(.+)/;", (ASSETS / "js" / "frames.js").read_text())
+    programs = Path(routes.STATIC_TEMPLATE_LIB, "frontend", "assets")
+    for name, pattern in (("statustracker", clock), ("index", motions)):
+        (program,) = programs.glob(f"{name}-*.js")
+        assert re.search(pattern, program.read_text()), name
