@@ -22,9 +22,10 @@ from condviz.ui.pool import served_options
 Stored = TypeVar("Stored", bound=Result)
 
 
-def offer(result: Result, *, link: str, python: str, file: str) -> str:
-    """Render the buttons that copy or save a result: its link, JSON, script, and CSV as a file of that name."""
-    return render("export.html", link=link, python=python, json=json_text(result), csv=csv_text(result), file=file)
+def offer(result: Result, *, link: str, python: str, file: str = "") -> str:
+    """Render the buttons that copy or save a result: its link, JSON, script, and CSV if a file is named."""
+    csv = csv_text(result) if file else ""
+    return render("export.html", link=link, python=python, json=json_text(result), csv=csv, file=file)
 
 
 def json_text(result: Result) -> str:

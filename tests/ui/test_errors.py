@@ -102,6 +102,17 @@ def test_what_is_about_another_row_or_slice_is_closed(tab: ErrorsTab, tmp_path: 
     assert "selected=[0, 1]" in python
 
 
+def test_another_picture_leaves_the_slice_that_is_on_its_way_and_its_figures(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    first, *_, final = tab.press(SimpleNamespace(name="filter", value="gold >= 4"), choice)
+    assert "cv-dimmed" in first[tab.result], "the page takes no other press until the slice is there"
+    assert list(final) == [tab.figures], "intervals, which a press on another picture must not stop"
+    looked = tab.look(SimpleNamespace(name="view", value="calibration"), choice)
+    assert looked[tab.choice].view == "calibration"
+    assert tab.figures not in looked
+    assert tab.look(SimpleNamespace(name="view", value="another"), choice) == {}
+
+
 def test_an_unexpected_error_leaves_no_progress_on_the_plot(
     tab: ErrorsTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,7 +152,6 @@ def select(expression: str, columns: Columns) -> np.ndarray:
     Raises:
         DataError: If the filter cannot be read, is too long, or names something that does not exist; says where.
     """
-    columns = _named(columns)
     if not expression.strip():
         return np.ones(len(next(iter(columns.values()))), dtype=bool)
     if len(expression) > MAX_CHARACTERS:
@@ -170,12 +169,12 @@ def select(expression: str, columns: Columns) -> np.ndarray:
 
 def explain_nothing(expression: str, columns: Columns) -> str:
     """Return which texts of a filter that no row meets are in no row of their column, and what is like them; or ""."""
-    told, columns = [], _named(columns)
+    told = []
     for node in ast.walk(ast.parse(expression.strip() or "True", mode="eval")):
         if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) > 1:
             continue
-        column, given = columns[node.left.id], getattr(node.comparators[0], "elts", node.comparators)
-        if column.dtype != object or not isinstance(node.ops[0], ast.Eq | ast.In):
+        column, given = columns.get(node.left.id), getattr(node.comparators[0], "elts", node.comparators)
+        if column is None or column.dtype != object or not isinstance(node.ops[0], ast.Eq | ast.In):
             continue
         known = {fold(cell): cell for cell in column if isinstance(cell, str)}
         for text in (item.value for item in given if isinstance(item, ast.Constant) and isinstance(item.value, str)):
@@ -191,11 +190,6 @@ def quote(text: str) -> str:
     """Quote a text as a filter takes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
-
-
-def _named(columns: Columns) -> Columns:
-    """Return the columns, that of ratings also by the name under which people see it."""
-    return {"rating": columns["gold"], **columns} if "gold" in columns else columns
 
 
 _EXAMPLE = 'For instance: gold >= 4 and error < -1 and "dog" in shared'
@@ -294,10 +288,11 @@ class _Reader:
         return np.asarray(value, dtype=np.float64)
 
     def _column(self, node: ast.Name) -> np.ndarray:
-        if node.id not in self.columns:
+        name = "gold" if node.id == "rating" and "rating" not in self.columns else node.id  # as the page calls it
+        if name not in self.columns:
             hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
             raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
-        return self.columns[node.id]
+        return self.columns[name]
 
     def _known(self, result: np.ndarray, *operands: Any) -> np.ndarray:  # noqa: ANN401
         unknown = np.zeros(self.size, dtype=bool)

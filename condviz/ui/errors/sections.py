@@ -38,9 +38,9 @@ EXAMPLES = (
 )
 
 
-def presses(*names: str) -> str:
-    """Return the script of a component whose buttons with one of these data are pressed."""
-    return f"condviz.errors(element, {list(names)}, (data) => trigger('press', data));"
+def presses(name: str, event: str = "press") -> str:
+    """Return the script of a component whose buttons with these data fire an event."""
+    return f"condviz.errors(element, ['{name}'], (data) => trigger('{event}', data));"
 
 
 class Sections:
@@ -159,7 +159,7 @@ class Sections:
         call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []
         python = export.python_call("find_errors", call)
-        return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
+        return {self.hand_out: export.offer(found, link=choice.link, python=python)}
 
     def hand_over(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Hand the report, or the rows with tags and notes of this browser, to the page, which saves it."""

@@ -48,11 +48,10 @@ class ErrorsTab:
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
                 self._form()
             with gr.Column(elem_id="cv-err-finder"):
-                self.slices = html(
-                    screen.get("slices", ""), elem_id="cv-err-slices", script=presses("filter", "target")
-                )
+                script = presses("filter") + presses("target", "look")
+                self.slices = html(screen.get("slices", ""), elem_id="cv-err-slices", script=script)
             with gr.Column(elem_id="cv-err-middle"):
-                self.views = html(screen.get("views", ""), elem_id="cv-err-views", script=presses("view"))
+                self.views = html(screen.get("views", ""), elem_id="cv-err-views", script=presses("view", "look"))
                 # The figure follows: with its texts it is half a megabyte, which the page would wait for.
                 drawn = {"still": screen.get("still", ""), "tool": "select", "height": 380}
                 self.plot = plotly_panel(elem_id="cv-err-plot", label="Error of each row", **drawn)
@@ -113,8 +112,10 @@ class ErrorsTab:
         for run in runs:
             run.failure(lambda: panel_update(message=""), None, self.plot, queue=False, **PRIVATE)
         connect(self.clear.click, self.all_rows, [self.choice], [self.filter, *shown], **main)
-        for component in (self.result, self.slices, self.sections.worst, self.views):
+        for component in (self.result, self.slices, self.sections.worst):
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
+        for component in (self.slices, self.views):  # what is still computed for the slice goes on
+            connect(component.look, self.look, [self.choice], shown, notice=self.notice)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
         opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part.accordion]
@@ -223,19 +224,22 @@ class ErrorsTab:
         yield from self._show(replace(needed(choice), filter="", selected=()))
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
-        """Filter by a slice, look for another kind of slice, or draw another figure."""
+        """Filter by a slice."""
+        choice = needed(choice)
+        value = _both(choice.filter, str(event.value))
+        yield {self.filter: value, **self._dimmed(choice)}
+        yield from self._show(replace(choice, filter=value, row=None))
+
+    def look(self, event: gr.EventData, choice: Choice | None) -> dict:
+        """Look for another kind of slice, or draw another figure."""
         choice, value = needed(choice), str(event.value)
-        if event.name == "filter":
-            value = _both(choice.filter, value)
-            yield {self.filter: value, **self._dimmed(choice)}
-            yield from self._show(replace(choice, filter=value, row=None))
-        elif event.name == "target" and value in TARGETS:
-            choice = replace(choice, target=value)
-            yield {self.slices: view.slices(self.desk.found(choice), value), **self._picked(choice)}
-        elif event.name == "view" and value in view.VIEWS:
-            choice = replace(choice, view=value)
-            views = view.parts(self.desk.found(choice), choice)["views"]
-            yield {self.views: views, **self._figure(self.desk.found(choice), choice), **self._picked(choice)}
+        if value not in {"target": TARGETS, "view": view.VIEWS}.get(event.name, ()):
+            return {}
+        choice = replace(choice, **{event.name: value})
+        found = self.desk.found(choice)
+        figure = self._figure(found, choice) if event.name == "view" else {}
+        parts = {self.slices: view.slices(found, choice.target), self.views: view.parts(found, choice)["views"]}
+        return {**parts, **figure, **self._picked(choice), self.notice: gr.skip()}
 
     def _picked(self, choice: Choice) -> dict:
         """Keep a choice of the same slice, and put it into the address."""
