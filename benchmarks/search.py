@@ -26,8 +26,7 @@ from condviz.analysis.search import search
 from condviz.data.scenes import load_families
 from condviz.models.registry import load
 from condviz.store import build, disk
-from condviz.store.corpus import Identity, to_stored
-from condviz.store.sources import Row
+from condviz.store.corpus import Identity, Row, to_stored
 
 ENCODED, HITS, NOISE, CHUNK = 2_000, 100, 0.05, 50_000
 KILLED_TEXTS, KILLED_SLICE = 768, 48

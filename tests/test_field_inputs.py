@@ -32,7 +32,7 @@ from condviz.data.pairs import read_pairs
 from condviz.data.tables import kind_of, read_table
 from condviz.errors import CondvizError, DataError
 from condviz.models import registry
-from condviz.store.sources import read_source
+from condviz.store.corpus import read_source
 from condviz.ui.corpora import read_texts as read_for_search
 from condviz.ui.errors.tab import TAB as ERRORS
 from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Reading, inspect

@@ -8,5 +8,5 @@ BASE_BACKBONE = "sentence-transformers/all-mpnet-base-v2"
 """The encoder of the size that the papers use, 110 M parameters."""
 Pooling = Literal["cls", "mean", "first-last", "top-2", "last", "latent"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
-layer; mean of the last two layers; last token; mean of what `condviz.encoder.latent` makes of the last layer. Means
-leave out padding (C-STS official code, modeling_encoders.py)."""
+layer; mean of the last two layers; last token; mean of what the latent attention of NV-Embed makes of the last layer.
+Means leave out padding (C-STS official code, modeling_encoders.py)."""

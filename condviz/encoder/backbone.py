@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # importing them takes seconds
     from tokenizers import Encoding
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from condviz.encoder.latent import LatentAttention
+    from condviz.encoder.pretrained import LatentAttention
 
 Backend = Literal["torch", "onnx"]
 Row = TypeVar("Row", bound=Sized)

@@ -11,17 +11,22 @@ from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakValueDictionary
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.nn import functional
 
 from condviz.encoder import DEFAULT_BACKBONE, Pooling
 from condviz.encoder.backbone import Backbone, Backend
 from condviz.encoder.download import PINNED, find, only_pickles, pinned_revision
 from condviz.encoder.layers import DECODERS, LIKE_BERT, is_like_bert
 from condviz.errors import CheckpointError, ConfigError, first_line
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from transformers import PreTrainedConfig
 
 MAX_HASHED_BYTES = 2 * 2**30
 """Larger weights are identified by their revision: hashing them would take longer than loading."""
@@ -224,14 +229,12 @@ def _load(name: str, revision: str) -> Backbone:
     from transformers import AutoModel, AutoTokenizer  # takes seconds to import
     from transformers.utils import logging as notes
 
-    from condviz.encoder.latent import ENCODER, read_config, read_latents
-
     folder = find(name, revision)
     digest = _check_weights(folder, name, revision)
     notes.disable_progress_bar()  # loading takes a fraction of a second
     verbosity = notes.get_verbosity()
     notes.set_verbosity_error()  # the report on tensors is read below
-    config, heads = read_config(folder)
+    config, heads = _read_config(folder)
     inside = {"config": config, "key_mapping": {f"^{ENCODER}": ""}} if config else {}
     try:
         # Tokenizers and weights come from files already on disk: no network, no code from the hub, no pickles.
@@ -271,7 +274,7 @@ def _load(name: str, revision: str) -> Backbone:
         tokenizer.pad_token = tokenizer.eos_token  # padding is masked, but its id has to be in the embedding table
     model.config.pad_token_id = tokenizer.pad_token_id
     family = find_family(name, model.config.model_type, folder)
-    latent = read_latents(folder, heads) if config else None
+    latent = _read_latents(folder, heads) if config else None
     return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, latent=latent, **asdict(family))
 
 
@@ -323,3 +326,94 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
             "another model: delete it and load again."
         )
     return digest.hexdigest()
+
+
+# ---- NV-Embed: tokens attend to trained vectors before their states are averaged -------------------------------------
+
+NV_EMBED = "nvembed"
+ENCODER, LATENT = "embedding_model.", "latent_attention_model."
+"""How the names of the two parts begin in the weights."""
+
+
+class LatentAttention(nn.Module):
+    """O = softmax(Q K^T) V over trained latents, then a gated MLP; each adds to what it reads.
+
+    Its parts have the names of the published weights, its sizes those of NV-Embed-v2. Differs from its program: vectors
+    keep their length, since CASE subtracts them as they are.
+
+    Args:
+        size: d.
+        latents: Number r of trained vectors.
+        heads, head_size: Of the attention.
+        inner: Width of the MLP.
+
+    Source:
+        Lee et al. 2024, "NV-Embed: Improved Techniques for Training LLMs as Generalist Embedding Models",
+        arXiv:2405.17428, section 3.1.
+    """
+
+    def __init__(self, size: int, latents: int, heads: int, head_size: int, inner: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.latents = nn.Parameter(torch.randn(latents, size))
+        wide = heads * head_size
+        sizes = {"to_q": (size, wide), "to_kv": (size, 2 * wide), "to_out": (wide, size)}
+        reading = nn.ModuleDict({name: nn.Linear(*shape, bias=False) for name, shape in sizes.items()})
+        net = nn.ModuleDict({"net": nn.ModuleDict({"0": nn.Linear(size, 2 * inner), "2": nn.Linear(inner, size)})})
+        first = nn.ModuleDict({"norm": nn.LayerNorm(size), "norm_context": nn.LayerNorm(size), "fn": reading})
+        self.cross_attend_blocks = nn.ModuleList([first, nn.ModuleDict({"norm": nn.LayerNorm(size), "fn": net})])
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Let token states (b, L, d) attend to the latents: (b, L, d)."""
+        blocks: Any = self.cross_attend_blocks  # torch types what they hold as Module
+        first, second = blocks
+        reading, net = first["fn"], second["fn"]["net"]
+        keys, values = reading["to_kv"](first["norm_context"](self.latents)).chunk(2, dim=-1)
+        query = self._split(reading["to_q"](first["norm"](states)))
+        keys, values = (self._split(part).expand(len(states), -1, -1, -1) for part in (keys, values))
+        attended = functional.scaled_dot_product_attention(query, keys, values)
+        states = states + reading["to_out"](attended.transpose(-3, -2).flatten(-2))
+        content, gate = net["0"](second["norm"](states)).chunk(2, dim=-1)
+        return states + net["2"](content * functional.gelu(gate))
+
+    def _split(self, rows: Tensor) -> Tensor:
+        """Divide (..., n, h e) among the heads: (..., h, n, e)."""
+        return rows.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+
+
+def _read_config(folder: Path) -> tuple[PreTrainedConfig | None, int]:
+    """Return the configuration of the decoder inside an NV-Embed and its heads of latent attention; else (None, 0)."""
+    from transformers import AutoConfig
+
+    try:
+        content: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if content.get("model_type") != NV_EMBED:
+            return None, 0
+        own = ("model_type", "auto_map", "architectures", "_name_or_path")
+        settings = {key: value for key, value in content["text_config"].items() if key not in own}
+        return AutoConfig.for_model("mistral", **settings), int(content["latent_attention_config"]["num_cross_heads"])
+    except (OSError, ValueError, AttributeError):
+        return None, 0  # the library says what is wrong
+    except KeyError as error:
+        raise CheckpointError(f"{folder}/config.json is that of an NV-Embed without {error}. Load it again.") from error
+
+
+def _read_latents(folder: Path, heads: int) -> LatentAttention:
+    """Read the latent attention from the weights of an NV-Embed; raises CheckpointError where it is not whole."""
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, "pt") as opened:
+            for key in opened.keys():  # noqa: SIM118 (it is no dict)
+                if key.startswith(LATENT):
+                    tensors[key.removeprefix(LATENT)] = opened.get_tensor(key).float()
+    try:
+        number, size = tensors["latents"].shape
+        inner = tensors["cross_attend_blocks.1.fn.net.2.weight"].shape[1]
+        width = len(tensors["cross_attend_blocks.0.fn.to_q.weight"])
+        made = LatentAttention(size, number, heads, width // heads, inner)
+        made.load_state_dict(tensors)
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder} lacks part of the latent attention of NV-Embed: {first_line(error)}"
+        ) from error
+    return made.requires_grad_(False).eval()

@@ -356,7 +356,7 @@ def query_vectors(
     for relation in relations.unique().tolist():  # one matrix W_r at a time
         rows = (relations == relation).nonzero().flatten()
         condition = torch.from_numpy(model.encode_conditions([graph.relation_text(relation)]))
-        result[rows] = model.compose_grid(entities[heads[rows]], condition)[0]
+        result[rows] = model.embed_grid(entities[heads[rows]], condition)[0]
     return functional.normalize(result, dim=1)[index]
 
 

@@ -238,11 +238,6 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Turn items into token ids, unpadded: (sentence, condition), or for a cross-encoder with both sentences."""
 
-    def reads_all(self, sentence1: str, sentence2: str, condition: str) -> bool:
-        """Return whether the encoder reads these texts to their end."""
-        items = [(sentence1, condition), (sentence2, condition)]
-        return not any(part.truncated for row in self.tokenize(items) for part in row)
-
     # Hooks of training
 
     @abstractmethod

@@ -236,15 +236,6 @@ class SeparableEncoder(ConditionalEncoder):
             composed = self.embed_composed(self._to_tensor(sentences), self._to_tensor(conditions), rows)
         return composed.float().cpu().numpy()
 
-    def compose_grid(self, sentences: Array, conditions: Array) -> Array:
-        """Compose each of n sentence vectors with each of m conditions: (m, n, d) float32.
-
-        Arrays give an array, tensors a tensor on the CPU without gradient.
-        """
-        if isinstance(sentences, Tensor):
-            return self.embed_grid(sentences, torch.as_tensor(conditions))
-        return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
-
     def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
         """Return what turns many sentence vectors into vectors whose cosines are those under one condition.
 

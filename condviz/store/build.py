@@ -20,9 +20,8 @@ from condviz.data.tables.table import Encoding, Header, Separator, SkipBad
 from condviz.errors import DataError, require
 from condviz.models.registry import load
 from condviz.store import disk
-from condviz.store.corpus import DEFAULT_MODEL, Identity, to_stored
+from condviz.store.corpus import DEFAULT_MODEL, Identity, Row, Source, read_source, to_stored
 from condviz.store.disk import META, Meta, Part, Store, Vectors, open_rows
-from condviz.store.sources import Row, Source, read_source
 from condviz.types import Progress
 
 if TYPE_CHECKING:

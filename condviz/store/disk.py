@@ -26,8 +26,17 @@ from condviz.data.scenes import group_of, load_families
 from condviz.data.tables import Kind
 from condviz.errors import DataError, first_line, require
 from condviz.models.registry import load
-from condviz.store.corpus import BLOCK_ROWS, DEFAULT_MODEL, Block, Corpus, Identity, as_column, encode_corpus
-from condviz.store.sources import Row, to_cell
+from condviz.store.corpus import (
+    BLOCK_ROWS,
+    DEFAULT_MODEL,
+    Block,
+    Corpus,
+    Identity,
+    Row,
+    as_column,
+    encode_corpus,
+    to_cell,
+)
 from condviz.types import Progress
 
 if TYPE_CHECKING:

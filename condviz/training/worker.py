@@ -87,8 +87,6 @@ class Heart:
 
     def _look(self) -> None:
         while True:
-            if (self.folder / "stop").exists():
-                self.stop_asked.set()
             self._write()
             if self._ended.wait(BEAT_S):
                 return

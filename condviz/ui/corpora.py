@@ -87,7 +87,7 @@ def of_corpus(
 
 def read_texts(reading: Reading) -> tuple[list[str], dict[str, list[Any]], tuple[str, ...]]:
     """Return the texts of a file, its columns, and what is to be said of them; raises DataError."""
-    from condviz.store.sources import read_source
+    from condviz.store.corpus import read_source
 
     source = read_source(Path(reading.path), reading.column("text"), **reading.form)
     if source.total > MAX_UPLOADED_TEXTS:

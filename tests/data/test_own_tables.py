@@ -20,9 +20,8 @@ from condviz.data.tables import Table, read_table
 from condviz.data.tables.formats import Form
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.dataset import open_data
-from condviz.store.corpus import Corpus, FilterColumns
+from condviz.store.corpus import Corpus, FilterColumns, check_columns, read_source
 from condviz.store.disk import open_store
-from condviz.store.sources import check_columns, read_source
 from tests.kg_toy import write_graph
 
 HEADER = "sentence1,sentence2,condition,label\n"

@@ -28,8 +28,7 @@ from condviz.analysis.points import points_from_table
 from condviz.data.pairs import PAIR_COLUMNS, format_predictions, read_pairs
 from condviz.data.tables import read_table
 from condviz.evaluation.dataset import open_data
-from condviz.store.corpus import Corpus
-from condviz.store.sources import check_columns, read_source, to_cell
+from condviz.store.corpus import Corpus, check_columns, read_source, to_cell
 
 Rows = list[tuple[str, ...]]
 NASTY = ["", " ", "007", "1E5", "1.10", "4", "4.0", "-0", "1234567890123456789", "nan", "NaN", "None", "2024-01-02"]

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import condviz
-from condviz.encoder.latent import LATENT
-from condviz.encoder.pretrained import load_backbone
+from condviz.encoder.pretrained import LATENT, load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_backbone, tiny_nv_embed
 

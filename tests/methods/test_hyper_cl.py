@@ -87,7 +87,7 @@ def test_one_condition_at_a_time_gives_what_a_matrix_for_each_row_gives(rank: in
     conditions = method.encode_conditions(CONDITIONS, convert_to_tensor=True)
     one, other = method.embed_by_condition(sentences, conditions, index), method.compose(sentences, conditions, index)
     torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-    grid = method.compose_grid(sentences.numpy(), conditions.numpy())
+    grid = method.embed_grid(sentences, conditions)
     np.testing.assert_allclose(grid[index, range(4)], other.detach(), rtol=1e-4, atol=1e-4)
 
 

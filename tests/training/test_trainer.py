@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from safetensors.torch import load_file
 import condviz
 from condviz.cli import main as cli
 from condviz.data import corpora
-from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.models import checkpoints
 from condviz.models.manifest import CARD, FILES, MANIFEST, WEIGHTS, read_manifest
@@ -212,16 +210,6 @@ def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
         recipe = quick(tmp_path, "hyper-cl", **settings | changes, init=str(first))
         scores = build_model(recipe).eval().score(*ROWS)
         assert np.allclose(scores, before, atol=1e-5) == equal
-
-
-def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -> None:
-    recipe = quick(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, lr=1e-2, epochs=1)
-    vectors = EmbeddingCache()
-    train(recipe, tmp_path / "first", vectors=vectors)
-    hits, misses = vectors.hits, vectors.misses
-    train(replace(recipe, config={"rank": 8}), tmp_path / "second", vectors=vectors)
-    assert vectors.misses == misses
-    assert vectors.hits > hits
 
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from condviz.errors import DataError
-from condviz.store.sources import read_source
+from condviz.store.corpus import read_source
 
 
 def write(path: Path, content: str) -> Path:
