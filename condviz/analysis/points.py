@@ -15,9 +15,8 @@ from annotated_types import Interval
 
 from condviz.data.pairs import POINT_ROLES, check_texts, guess_columns
 from condviz.data.scenes import Family, group_of, load_aspects, load_families
-from condviz.data.tables import Table, read_table
+from condviz.data.tables import Table, list_names, read_table
 from condviz.data.tables.report import is_missing
-from condviz.data.tables.table import list_names
 from condviz.data.texts import check_conditions, check_sentence, fold
 from condviz.errors import DataError, suggest
 from condviz.spec import checked

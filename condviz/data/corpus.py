@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from condviz.data.files import read_utf8
-from condviz.data.tables import read_table
+from condviz.data.tables import list_names, read_table
 from condviz.data.tables.report import SKIP
 from condviz.data.tables.report import format_rows as format_cells
-from condviz.data.tables.table import list_names
 from condviz.errors import DataError, explain
 
 COLUMNS = ("sentence1", "sentence2", "condition", "label", "aspect", "pair", "family1", "family2")

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_doc import Doc
 
-from condviz.data.tables.formats import ID, fold_name
-from condviz.data.tables.memory import Nested
-from condviz.data.tables.report import Place, Report, is_missing
-from condviz.data.tables.table import (
+from condviz.data.tables import (
     MAX_TABLE_BYTES,
     Encoding,
     Header,
@@ -27,6 +24,9 @@ from condviz.data.tables.table import (
     read_table,
     to_csv,
 )
+from condviz.data.tables.formats import ID, fold_name
+from condviz.data.tables.memory import Nested
+from condviz.data.tables.report import Place, Report, is_missing
 from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
 from condviz.types import Pair

@@ -16,7 +16,7 @@ from annotated_types import Interval
 from filelock import FileLock, Timeout
 
 from condviz.data.files import open_path, write_text
-from condviz.data.tables.table import Encoding, Header, Separator, SkipBad
+from condviz.data.tables import Encoding, Header, Separator, SkipBad
 from condviz.errors import DataError, require
 from condviz.models.registry import load
 from condviz.store import disk

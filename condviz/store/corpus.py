@@ -21,11 +21,10 @@ import numpy as np
 
 from condviz.data.files import ENDINGS, HUB, find_files
 from condviz.data.pairs import TEXT_NAMES, check_texts
-from condviz.data.tables import Kind, Report, kind_of, to_number
+from condviz.data.tables import Kind, Report, kind_of, list_names, read_records, to_number
 from condviz.data.tables.formats import Form
 from condviz.data.tables.memory import Record, to_text
 from condviz.data.tables.report import is_missing
-from condviz.data.tables.table import list_names, read_records
 from condviz.data.texts import check_sentence
 from condviz.errors import DataError
 from condviz.models.registry import load

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from condviz.data import tables
 from condviz.data.files import write_text
 from condviz.data.pairs import format_predictions, read_pairs
-from condviz.data.tables import read_table, table, to_csv
+from condviz.data.tables import read_table, to_csv
 from condviz.errors import DataError
 
 HEADER = "sentence1,sentence2,condition,label\n"
@@ -162,10 +163,10 @@ def test_formulas_are_guarded_in_names_and_texts_but_not_in_numbers() -> None:
 def test_many_columns_rows_and_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"has 5,000 columns, and at most 1,000"):
         read_table(io.StringIO(",".join(f"c{number}" for number in range(5000)) + "\n"))
-    monkeypatch.setattr(table, "MAX_ROWS", 3)
+    monkeypatch.setattr(tables, "MAX_ROWS", 3)
     with pytest.raises(DataError, match="more than 3 rows of 1 columns"):
         read_table(io.StringIO("a\n" + "x\n" * 4))
-    monkeypatch.setattr(table, "MAX_CELLS", 4)
+    monkeypatch.setattr(tables, "MAX_CELLS", 4)
     with pytest.raises(DataError, match="more than 2 rows of 2 columns"):
         read_table(io.StringIO("a,b\n" + "x,y\n" * 3))
 
