@@ -121,26 +121,11 @@ def isotropy(
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
-def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
-    """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
-
-    Args:
-        embeddings: Shape (n, d), finite.
-        groups: (n,) group of each, at least two, one of them with two members.
-    """
-    found = sample_silhouette(unit_rows(embeddings), np.asarray(groups), metric="cosine")
-    if found is None:
-        raise DataError(
-            "The silhouette needs at least two conditions, and one with two sentences or more; of more than "
-            f"{SILHOUETTE_SAMPLE:,} points, in a random sample of so many."
-        )
-    return found
-
-
-def sample_silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str) -> float | None:
+def silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str) -> float | None:
     """Return the mean silhouette of labelled vectors, (n, d), or of a random sample of `SILHOUETTE_SAMPLE` of them.
 
-    None where it is not defined: for a single label, or as many as there are vectors.
+    It is in [-1, 1]: above 0, groups lie apart. None where it is not defined: for a single label, or as many as there
+    are vectors.
     """
     if len(labels) > SILHOUETTE_SAMPLE:
         chosen = require("sklearn.utils", "viz").check_random_state(0).permutation(len(labels))[:SILHOUETTE_SAMPLE]

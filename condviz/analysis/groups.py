@@ -12,7 +12,7 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis.geometry import sample_silhouette
+from condviz.analysis import geometry
 from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
@@ -322,7 +322,7 @@ def cluster(vectors: np.ndarray, groups: int) -> np.ndarray:
 
 def silhouette(vectors: np.ndarray, labels: np.ndarray) -> float:
     """Return how clearly groups are apart, in [-1, 1]; 0 where that is not defined."""
-    return sample_silhouette(vectors, labels, metric="euclidean") or 0.0
+    return geometry.silhouette(vectors, labels, metric="euclidean") or 0.0
 
 
 def spread(values: np.ndarray) -> tuple[float, float]:

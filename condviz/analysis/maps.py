@@ -11,6 +11,7 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.analysis.geometry import (
+    SILHOUETTE_SAMPLE,
     KMeansImpurity,
     describe_matrices,
     isotropy,
@@ -37,6 +38,10 @@ MAX_GROUPS = 50
 """Conditions whose impurity is measured; K-means with more clusters takes minutes."""
 MANY = 2000
 """Points above which K-means runs with 3 seeds of one start each, instead of 10 of ten."""
+NO_SILHOUETTE = (
+    "The silhouette needs at least two conditions, and one with two sentences or more; of more than "
+    f"{SILHOUETTE_SAMPLE:,} points, in a random sample of so many."
+)
 DIGITS = 4
 """Of coordinates and cosines in JSON."""
 TITLES = {"umap": "UMAP", "pca": "PCA"}
@@ -253,11 +258,14 @@ def measure_space(
 
     clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, part(progress, 0, 0.6)))
     spread = attempt("isotropy", lambda: isotropy(vectors, progress=part(progress, 0.6, 0.7)))
+    apart = silhouette(unit, np.asarray(points.conditions), metric="cosine")
+    if apart is None:
+        problems["silhouette"] = NO_SILHOUETTE
     return Measures(
         clusters=clustered.labels.astype(np.int32) if clustered else None,
         impurity=clustered.to_dict() if clustered else None,
         isotropy=asdict(spread) if spread else None,
-        silhouette=attempt("silhouette", lambda: silhouette(unit, points.conditions)),
+        silhouette=apart,
         values=_value_impurity(unit[first], points.take(first), part(progress, 0.7, 1)) if points.values else (),
         problems=problems,
     )
