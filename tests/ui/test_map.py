@@ -144,6 +144,9 @@ def test_the_list_shows_neighbours_chosen_points_or_a_hint() -> None:
     assert "2 of 20 points" in view.reading(FEW, (0, 3), None, "")
     assert "No sentence contains this" in view.reading(FEW, (), None, "dog")
     both = view.reading(FEW, (0, 3), 3, "")
+    assert 'href="./?s1=' in both, "to Compare with each neighbour"
+    assert 'href="search?q=' in both
+    assert "errors?" not in both, "which has no ratings of one's own sentences"
     assert "Sentence 3." in both
     assert "Back to the list" in both
     assert both.count("<li>") == 10

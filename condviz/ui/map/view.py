@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -24,7 +24,7 @@ from condviz.ui.export import python_call, unpack
 from condviz.ui.imports import POINTS, Reading
 from condviz.ui.markup import read_asset, render
 from condviz.ui.requests import KEPT
-from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, place, write_link, write_rows
+from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, pair_link, place, write_link, write_rows
 
 if TYPE_CHECKING:
     from condviz.plots.maps import Colouring
@@ -39,7 +39,8 @@ MAPS_BYTES = 300 * 2**20
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
 ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
            "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
-"""Aspects of the scenes that enough test families tell; the last five were in no training."""
+UNSEEN = 5
+"""Aspects of the scenes that enough test families tell; so many at the end were in no training."""
 SENTENCES = """Three children play football on the beach.
 A man surfs alone at dawn.
 Two women play chess in the park.
@@ -308,8 +309,17 @@ def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | No
     """
     if marked is not None:
         lists = [_neighbors(result, side, marked) for side in ("before", "after")]
-        item, within = _item(result, marked), result.points.within
-        return render("map/neighbors.html", marked=item, lists=lists, chosen=chosen is not None, within=within)
+        item, model = _item(result, marked), result.model["name"]
+        on = {"Search": write_link("search", [("q", item["text"]), ("c", item["condition"])])}
+        aspect = result.points.columns.get("aspect", {marked: ""})[marked]
+        if aspect in ASPECTS:  # the example, of which Errors has ratings
+            part = "unseen_aspects" if aspect in ASPECTS[-UNSEEN:] else "test"
+            on["Errors"] = write_link(
+                "errors", [("ed", f"scenes:{part}"), ("ea", model), ("ef", f'aspect == "{aspect}"')]
+            )
+        beside = partial(pair_link, "compare", conditions=[item["condition"]], model=model)
+        given = {"marked": item, "lists": lists, "chosen": chosen is not None, "within": result.points.within}
+        return render("map/neighbors.html", **given, on=on, beside=beside)
     rows = [_item(result, index) for index in (chosen or ())[:MAX_LISTED]]
     count, total = None if chosen is None else len(chosen), len(result.points.texts)
     return render("map/chosen.html", rows=rows, count=count, total=total, why=why)
