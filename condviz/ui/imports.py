@@ -191,10 +191,8 @@ class Import:
     here, beside the file, and above the `action`, if that is a button. A table that leaves no doubt `folds`.
     """
 
-    def __init__(
-        self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "", *, folds: bool = False
-    ) -> None:
-        self.kind, self.upload, self.folds = kind, upload, folds
+    def __init__(self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "") -> None:
+        self.kind, self.upload, self.folds = kind, upload, kind is RATED  # Errors takes it without a press
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
             self.told = html("", elem_id=f"{prefix}-import-told")

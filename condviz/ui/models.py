@@ -346,11 +346,8 @@ class Choose:
         best = leading({name: right[name] for name in quick})
         noted = urlencode({"task": task, "time": patience, "place": place})
         shown = {"best": best, "right": right, "work": work, "titles": {info.name: info.title for info in infos}}
-        return {
-            self.answer: render(
-                "models/choose.html", noted=noted, count=len(quick), **shown, **_place(right, work, quick, best)
-            )
-        }
+        shown |= _place(right, work, quick, best)
+        return {self.answer: render("models/choose.html", noted=noted, count=len(quick), **shown)}
 
 
 def _place(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequence[str], best: Sequence[str]) -> dict:

@@ -231,14 +231,11 @@ class Fields:
         """Return what the fields hold, in their order, by name; raises ConfigError where one is not allowed."""
         return check_options(self.function, dict(zip(self.components, values, strict=True)))
 
-    def write(self, given: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return what a link says of them: (key, text)."""
-        return write_options(self.function, {name: given[name] for name in self.components if name in given})
-
     def note(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return what a link says of them by key, "" for defaults: as `noted` takes it."""
         keys = [options_of(self.function)[name].key.name for name in self.components]
-        return dict.fromkeys(keys, "") | dict(self.write(given))
+        told = write_options(self.function, {name: given[name] for name in self.components if name in given})
+        return dict.fromkeys(keys, "") | dict(told)
 
     def read(self, values: Values) -> dict[str, Any]:
         found = read_options(self.function, values)

@@ -394,11 +394,8 @@ def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
 
 
 def _drawn(found: Any, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:  # noqa: ANN401 - what `plot` draws
-    return {
-        text: explained(plots.to_html(found)),
-        box: gr.update(visible=True),
-        panel: panel_update(figure=plot(found)),
-    }
+    shown = gr.update(visible=True)
+    return {text: explained(plots.to_html(found)), box: shown, panel: panel_update(figure=plot(found))}
 
 
 def _separable(info: ModelInfo) -> bool:

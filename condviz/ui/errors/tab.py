@@ -75,7 +75,7 @@ class ErrorsTab:
             self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
             files = {"file_types": FILE_TYPES, "elem_id": "cv-err-upload"}
             self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
-        self.own = Import(self.upload, RATED, "cv-err", "Use this table", folds=True)
+        self.own = Import(self.upload, RATED, "cv-err", "Use this table")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
