@@ -65,15 +65,19 @@ def share(name: str, start: Path) -> None:
 
 
 def begin(name: str, start: Path) -> None:
-    """Save the method of checkpoints/NAME on the encoder of another checkpoint as it is: nothing is trained."""
+    """Save the method of checkpoints/NAME on the encoder of another checkpoint as it is: nothing is trained.
+
+    A projection is left out, as its weights would be random.
+    """
     plan, before = PLANS[name], read_manifest(start)
+    config = {key: value for key, value in plan.config.items() if not key.startswith("projection")}
     model = checkpoints.load(start, device="cpu", precision="float32")
     method = METHODS[plan.method]
-    made = method(model.backbone, method.config_cls(**plan.config))
+    made = method(model.backbone, method.config_cls(**config))
     folder = Path("checkpoints") / name
     recipe = before["training"]["recipe"] | {
         "name": name, "command": "python -m benchmarks.ship_models begin", "method": plan.method,
-        "config": dict(plan.config), "init": start.name, "tuning": "frozen",
+        "config": config, "init": start.name, "tuning": "frozen",
     }  # fmt: skip
     training = before["training"] | {"recipe": recipe, "steps": 0, "seconds": 0, "curve": []}
     training["before"] = {key: before["training"][key] for key in ("steps", "seconds", "device", "curve", "recipe")}

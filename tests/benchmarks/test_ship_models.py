@@ -59,3 +59,6 @@ def test_a_method_begins_with_the_encoder_of_another_checkpoint(
     for name, value in mine.backbone.model.state_dict().items():
         torch.testing.assert_close(routed.backbone.model.state_dict()[name], value)
     assert read_manifest(tmp_path / "checkpoints" / "routed")["training"]["before"]["steps"] == 3
+    monkeypatch.setitem(PLANS, "subtracted", Plan("case", encoder, {"projection": "linear", "projection_dim": 8}))
+    ship_models.begin("subtracted", start)  # a projection would be random
+    assert read_manifest(tmp_path / "checkpoints" / "subtracted")["config"]["projection"] is None
