@@ -20,18 +20,22 @@
     area.setSelectionRange(at, at);
     area.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  // What stands there for other texts than the fields hold does not look current, also while an answer to them waits.
+  // What stands there for other texts than were typed does not look current, also while an answer to them waits. Before
+  // anything is typed it is left alone: the fields may not be there yet, or not be filled.
+  let typing = false;
   const plain = (text) => text.normalize("NFC").trim().replace(/\s+/g, " ");
   const fade = () => {
     const link = document.querySelector("#cv-result [data-link]")?.dataset.link;
-    if (!link) return;
+    if (!link || !typing) return;
     const query = new URLSearchParams(condviz.queryOf(link));
     const typed = [...document.querySelectorAll(FIELDS)].map((area) => plain(area.value));
     const scored = ["s1", "s2", "c"].map((key) => plain(query.getAll(key).join(" ")));
-    document.querySelector("#cv-result").classList.toggle("cv-stale", `${typed}` !== `${scored}`);
+    typing = `${typed}` !== `${scored}`;
+    document.querySelector("#cv-result").classList.toggle("cv-stale", typing);
   };
   document.addEventListener("input", (event) => {
     if (!event.target.matches?.(FIELDS)) return;
+    typing = true;
     fade();
     clearTimeout(timer);
     timer = setTimeout(score, PAUSE_MS);

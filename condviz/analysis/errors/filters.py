@@ -192,7 +192,7 @@ def quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-_EXAMPLE = 'For instance: gold >= 4 and error < -1 and "dog" in shared'
+_EXAMPLE = 'For instance, where there are columns stars and text: stars >= 4 and "dog" in text'
 
 
 class _Reader:
