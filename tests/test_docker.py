@@ -54,7 +54,7 @@ class Container:
             (bin_folder / name).chmod(0o755)
         self.port = str(free_ports()[0])
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": self.here(HOME), "HF_HUB_OFFLINE": "1"}
-        self.env |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
+        self.env |= {"OMP_NUM_THREADS": "1", "UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
 
     def here(self, text: str) -> str:
         return text.replace(HOME, f"{self.folder}{HOME}").replace(PORT, self.port)
