@@ -241,7 +241,9 @@ def group_row(title: str, group: GroupErrors) -> dict[str, Any]:
     cells = []
     for error, spread, bias, wrong in zip(group.error, group.spread, group.bias, group.wrong, strict=True):
         share = f"{100 * wrong:.0f} %" if np.isfinite(wrong) else "\N{EN DASH}"
-        cells += [(plain(error), f"\N{PLUS-MINUS SIGN}{spread:.2f}"), (signed(bias), ""), (share, "")]
+        # An interval that reaches below 0 says nothing of the error.
+        known = f"\N{PLUS-MINUS SIGN}{spread:.2f}" if spread < error else "too few"
+        cells += [(plain(error), known), (signed(bias), ""), (share, "")]
     return {"value": plain_name(group.value) if title == "aspect" else group.value, "n": group.n, "cells": cells}
 
 

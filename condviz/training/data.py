@@ -368,7 +368,7 @@ def store_parts(table: RatedTable, share: float, folder: Path) -> tuple[Path, Pa
     texts = [to_csv(frame, as_given=TEXT_COLUMNS) for frame in frames]
     place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True)
-    paths = place / "train.csv", place / "validation.csv"
+    paths = place / "train.csv", place / "rows-held-back.csv"
     for path, text in zip(paths, texts, strict=True):
         write_text(path, text)
     return paths

@@ -9,11 +9,11 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.measures import summarise, worst_conditions
+from condviz.analysis.errors.measures import GroupErrors, summarise, worst_conditions
 from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import Dataset, make_dataset
-from condviz.plots.errors import headline
+from condviz.plots.errors import group_row, headline
 from condviz.types import Pair
 from tests.analysis.errors.toy import toy_dataset, toy_study
 from tests.stand_ins import LengthModel
@@ -113,3 +113,8 @@ def test_random_scores_make_no_claims() -> None:
         claims += [found[0].order.sure, bool(found[0].best or found[0].worst), found[1].order.sure,
                    bool(found[1].wins or found[1].loses)]  # fmt: skip
     assert (claims / draws <= 0.05).all(), claims
+
+
+def test_an_interval_that_reaches_below_0_is_too_few_rows() -> None:
+    group = GroupErrors("the mood", 2, (0.9, 0.9), (5.89, 0.4), (0.9, 0.9), (np.nan, 0.0))
+    assert [small for _, small in group_row("condition", group)["cells"][::3]] == ["too few", "\N{PLUS-MINUS SIGN}0.40"]

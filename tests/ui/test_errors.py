@@ -87,6 +87,7 @@ def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
     table = tab.sections.show_rows(choice)[tab.sections.rows].value
     assert table["headers"] == ["row", "sentence1", "sentence2", "condition", "rating", "error m"]
     assert len(table["data"]) == 40
+    assert table["metadata"]["display_value"][0][-1][0] in "+\N{MINUS SIGN}"
     event = SimpleNamespace(row_value=table["data"][0])
     assert tab.pick(event, choice)[tab.choice].row == table["data"][0][0] - 1
 

@@ -106,8 +106,10 @@ class Sections:
         errors = {f"error_{model}": f"error {model}" for model in found.models}
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
         frame = rows_frame(found.study, found.rows[:LISTED]).loc[:, names].round(2)
+        named = frame.rename(columns={"label": "rating", **errors})
+        shown = named.style.format(pictures.signed, subset=list(errors.values()), na_rep="")
         widths: list[str | int] = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
-        return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
+        return {self.rows: gr.Dataframe(shown, column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
         found = self.desk.found(needed(choice))
