@@ -40,7 +40,7 @@
   const errors = (element, names, send) => {
     element.addEventListener("click", (event) => {
       for (const name of names) {
-        const button = event.target.closest(`[data-${name}]`);
+        const button = event.target.closest(`button[data-${name}]`);
         if (!button || button.disabled) continue;
         // What was pressed far below changes what stands above.
         if (name === "filter") $("#cv-err-result")?.scrollIntoView({ block: "nearest" });

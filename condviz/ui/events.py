@@ -112,8 +112,10 @@ def connect(
 
 
 def steps_of(answer: Any) -> Iterator[dict]:  # noqa: ANN401 - what a handler returns
-    """Yield the steps of a handler, or its only one."""
-    yield from answer if isinstance(answer, Iterator) else [answer]
+    """Yield the steps of a handler, or its only one; an empty one where it has none: gradio would empty all outputs."""
+    steps = answer if isinstance(answer, Iterator) else iter([answer])
+    yield next(steps, {})
+    yield from steps
 
 
 class _Run:
@@ -178,7 +180,7 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered
         try:
             for step in steps_of(handler(*args, **kwargs)):
                 if run.superseded:
-                    yield {notice: gr.skip()}  # of an answer without any step, gradio empties all outputs
+                    yield {notice: gr.skip()}  # as in `steps_of`
                     return
                 # In a step of its own: once the result has come, the page opens the sections that a link names.
                 if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:

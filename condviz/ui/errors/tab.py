@@ -11,6 +11,7 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
+from markupsafe import Markup
 
 from condviz.analysis.errors.filters import TARGETS
 from condviz.analysis.errors.findings import ErrorStudy, find_errors
@@ -42,7 +43,7 @@ class ErrorsTab:
         self.page, self.pool = page, page.pool
         self.desk = Desk(page.pool)
         screen = _stored(page)
-        shown = screen.get("result") or render("errors/empty.html")
+        shown = self.first_result = Markup(screen.get("result") or render("errors/empty.html"))
         self.result = html(shown, elem_id="cv-err-result", script=presses("filter"))
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
@@ -168,8 +169,11 @@ class ErrorsTab:
 
     def _dimmed(self, shown: Choice | None) -> dict:
         picture = ""
-        with suppress(CondvizError):
-            picture = view.result(self.desk.found(shown), shown) if shown else ""
+        if shown == Choice(first=self.pool.default):  # nothing was computed for it yet, and a press is answered at once
+            picture = self.first_result
+        elif shown:
+            with suppress(CondvizError):
+                picture = view.result(self.desk.found(shown), shown)
         return {self.result: dimmed(picture)} if shown else {}
 
     def _score(self, choice: Choice, *, asked: bool) -> Iterator[dict]:
