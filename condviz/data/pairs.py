@@ -61,8 +61,9 @@ _NAMES = {
     "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|^note$|^y$"],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
-_POINT_NAMES = {"text": [f"^{name}$" for name in TEXT_NAMES], "condition": ["^conditions$", "^aspect$"],
-                "value": ["^label$", "^category$", "^class$", "^kind$"]}  # fmt: skip
+_POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^satz$"],
+                "condition": ["^conditions$", "^aspect$", "^(bedingung|frage|kriterium)$"],
+                "value": ["^label$", "^category$", "^class$", "^kind$", "^(kategorie|klasse)$"]}  # fmt: skip
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
 

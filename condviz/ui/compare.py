@@ -35,6 +35,8 @@ MAX_WORD_SCORES = 200
 MAX_SENTENCES = 100
 LISTED = 200
 """Rows of a scored table that the page shows; the file holds all."""
+RANKED = 8
+"""Conditions of the library on each side."""
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
 _CLICKS = "condviz.examples(element, (data) => trigger('example', data));"
@@ -231,8 +233,10 @@ class CompareTab:
         model = comparison.models[0]
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
         ranked = yield from self.finder.follow(work, "Trying the library of conditions.")
-        few = min(8, (len(ranked) + 1) // 2)
-        view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=few, model=model)
+        mean = sum(row.score for row in ranked) / max(1, len(ranked))
+        high, low = ([row for row in ranked if (row.score > mean) == above] for above in (True, False))
+        sides = {"most": high[:RANKED], "least": low[: -RANKED - 1 : -1]}
+        view = render("compare/ranking.html", **sides, count=len(ranked), model=model)
         yield {self.ranking: view}
 
     def show_exports(self, shown: Comparison | None) -> dict:

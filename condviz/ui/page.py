@@ -18,8 +18,9 @@ from condviz.spec import Option, check_options, options_of, read_options, write_
 from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect, follow, steps_of
 from condviz.ui.markup import TERMS, html, render
+from condviz.ui.markup import notice as message
 from condviz.ui.pool import OWNER, ModelPool, Outcome, Work
-from condviz.ui.state import Values, path_of, read_link
+from condviz.ui.state import Values, first, path_of, read_link
 
 Shown = TypeVar("Shown")
 NO_RESULT = {"open", "__theme"}
@@ -104,6 +105,9 @@ class Page:
             keys = needs or {*found} - NO_RESULT
             if any(text.strip() for key in keys for text in found.get(key, ())) or not (needs or other):
                 yield from steps_of(handler(found, *values))
+                if (model := first(found, "m")) and model not in self.pool.names:
+                    text = f"This link asks for the model {model[:40]!r}, which is not here: another one answers."
+                    yield {notice: message("", text, tone="info")}
             else:
                 yield from steps_of(other(*values) if other else {notice: gr.skip()})
 

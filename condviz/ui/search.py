@@ -25,12 +25,12 @@ from condviz.plots import search as plots
 from condviz.spec import given_options, takes, write_options
 from condviz.types import ModelInfo, Result
 from condviz.ui import corpora, export
-from condviz.ui.events import connect, follow, publish
+from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.markup import dimmed, explained, html, notice, render
-from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Outcome
 from condviz.ui.speed import Budget
@@ -177,7 +177,6 @@ class SearchTab:
         files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file", "visible": not space}
         self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, **files)
         self.own = Import(self.file, TEXTS, "cv-search", "Use these texts")
-        self.own_stop = stop_button()
         self.own_notice = html("", elem_id="cv-search-own-notice")
         self.sample = html("", elem_id="cv-search-sample")
 
@@ -196,7 +195,9 @@ class SearchTab:
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
         chosen = [self.file, self.own.reading]
-        connect(self.own.use.click, self.upload, [*chosen, *asked], filled, stop=self.own_stop, **own)
+        connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
+        to_hits = "() => document.querySelector('#cv-search-result').scrollIntoView({ block: 'center' })"
+        self.own.use.click(None, js=to_hits, **PRIVATE)
         timed = [*chosen, self.query, self.conditions, self.model]
         connect(self.own.reading.change, self.estimate, timed, [self.sample], **own)
         publish(self.api_search, "search")
@@ -275,11 +276,8 @@ class SearchTab:
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = corpora.Texts(Path(own.path).name, texts, columns)
         yield {self.corpus: self._menu(key)}
-        here = {self.notice: self.own_notice, self.stop: self.own_stop}
-        for step in self.search(query, conditions, key, *rest):
-            yield {here.get(part, part): value for part, value in step.items()}
-        message = "Now searching your texts: the hits are at the top of the page."
-        yield {self.own_notice: notice("", " ".join([message, *notes]), tone="info")}
+        yield from self.search(query, conditions, key, *rest)
+        yield {self.notice: notice("", " ".join(["These are your texts.", *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from condviz.data.pairs import PAIR_COLUMNS, guess_columns
+from condviz.data.pairs import PAIR_COLUMNS, POINT_ROLES, guess_columns
 from condviz.data.tables import read_table
 
 
@@ -37,3 +37,8 @@ def test_an_id_before_the_texts_of_a_table_without_names_is_none_of_them() -> No
     table = read_table(io.StringIO(rows), names=PAIR_COLUMNS)
     assert [table.column(column)[1] for column in guess_columns(table).values()] == rows.splitlines()[1].split(",")[1:]
     assert not any("by its name" in why for why in table.report.roles.values())
+
+
+def test_german_headers_of_points_are_known() -> None:
+    guess = guess_columns(read_table(io.StringIO("id,Bedingung,Satz\n1,das Wetter,Es regnet.")), POINT_ROLES)
+    assert (guess["text"], guess["condition"]) == ("Satz", "Bedingung")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 SCREENS = {"wide": (1440, 900, "light"), "beamer": (1024, 768, "dark"), "phone": (380, 800, "light")}
 PLACES = [(tab.id, screen) for tab in TABS for screen in SCREENS]
 LABELS = {tab.id: tab.label for tab in TABS}
-MAX_HEIGHT = 2000
+MAX_HEIGHT = 2300
+"""On a phone, where no list of hits scrolls inside the page."""
 PICTURES = {
     "compare": "[data-testid=bars]",
     "words": ".cv-running",

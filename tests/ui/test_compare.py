@@ -6,6 +6,7 @@ import json
 import runpy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gradio as gr
 import numpy as np
@@ -92,6 +93,14 @@ def test_many_rows_are_scored_as_one_by_one(tab: compare.CompareTab) -> None:
         tab.api_score([first, " "], [second, second], ["the sport"], "bi-encoder")
     with pytest.raises(DataError, match="0 first sentences"):
         tab.api_score([], [], ["the sport"], "bi-encoder")
+
+
+def test_a_link_with_a_model_that_is_gone_says_so(tab: compare.CompareTab) -> None:
+    (moved,) = (one.fn for one in tab.page.site.blocks.fns.values() if one.name == "on_moved")
+    for model in ("gone", "hyper-cl"):
+        event = SimpleNamespace(query=f"s1=A+man.&s2=A+woman.&c=the+sport&m={model}")
+        told = "".join(str(step.get(tab.notice)) for step in moved(event, "hyper-cl", None))
+        assert ("which is not here" in told) == (model == "gone")
 
 
 def test_a_link_restores_the_form(tab: compare.CompareTab) -> None:

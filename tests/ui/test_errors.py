@@ -75,6 +75,15 @@ def test_rows_that_trained_the_model_are_left_out_when_asked(tab: ErrorsTab, tmp
     assert "exclude_seen=True" in tab.sections.show_exports(left_out)[tab.sections.hand_out]
 
 
+def test_the_main_button_takes_the_table_that_waits(tab: ErrorsTab, tmp_path: Path) -> None:
+    source = source_of(write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m"))
+    waiting = last(tab.find_here(source.reading, "scenes:test", "minilm", "", "", False, None, None))
+    assert waiting[tab.choice].source.reading == source.reading
+    used = waiting[tab.uploaded]
+    again = last(tab.find_here(source.reading, "upload", "m", "", "gold >= 4", False, used, waiting[tab.choice]))
+    assert again[tab.choice].filter == "gold >= 4", "once it is used, the form is what is asked"
+
+
 def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, tmp_path: Path) -> None:
     assert uploaded(tab, tmp_path).names == ("m",)
     other = write(tmp_path / "other.csv", "sentence1,sentence2,condition,label,number")

@@ -100,11 +100,12 @@ class ErrorsTab:
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         models = [self.first, self.second]
         chosen = (self.data, self.first, self.second, self.exclude)
-        triggers = [self.run.click, self.filter.submit, *(one.input for one in chosen)]
+        triggers = [self.filter.submit, *(one.input for one in chosen)]
         read, picked = [self.own.reading, *models, self.choice], [self.own.box, self.own.told, self.uploaded, *filled]
         linked = [*filled, self.uploaded, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
+            connect(self.run.click, self.find_here, [self.own.reading, *asked], picked, **main),
             *self.page.on_link(self.open_link, [self.choice], linked, needs=["ed"], **main),
             connect(self.own.reading.change, self.read_upload, read, picked, **main),
             connect(self.own.use.click, self.use_upload, read, picked, **main),
@@ -140,6 +141,14 @@ class ErrorsTab:
         target = old.target if second or old.target not in ("first", "second") else ""
         asked = Choice(source, first, second, filter_ or "", exclude, (), target, old.view, row)
         yield from self._find(asked, shown=choice)
+
+    def find_here(self, reading: Reading | None, *form: Any) -> Iterator[dict]:  # noqa: ANN401 - as `find`
+        """Find errors in the table that the assistant has ready and nobody has used yet, else in what is chosen."""
+        _, model, second, *_, uploaded, choice = form
+        if reading is None or reading.problem or (uploaded and uploaded.reading == reading):
+            yield from self.find(*form)
+        else:
+            yield from self.use_upload(reading, model, second, choice)
 
     def offer(self, choice: Choice | None) -> dict:
         """Offer the models that there are by now, and the columns of the file."""

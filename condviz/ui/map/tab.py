@@ -145,7 +145,7 @@ class MapTab:
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
-        connect(self.source.input, self.boxes, form, boxes, **light)
+        connect(self.source.input, self.boxes, form, [*boxes, self.conditions], **light)
         connect(self.table.change, self.conditions_of_table, form, [self.box_typed, self.conditions], **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
@@ -189,7 +189,9 @@ class MapTab:
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show the fields of what the sentences come from."""
-        return self._boxes(Form.of(*fields))
+        form = Form.of(*fields)
+        lost = form.source == "texts" and not form.conditions.strip()  # a table brought its own, or none
+        return {**self._boxes(form), self.conditions: CONDITIONS if lost else gr.skip()}
 
     def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
