@@ -1,4 +1,4 @@
-// gradio's sign of loading goes on when it has gone: its springs for seconds, its clock, which nobody sees, for as long
+// gradio 6.31's sign of loading goes on when it has gone: its springs for seconds, its clock, which nobody sees, for as long
 // as the page is open. At sixty frames a second, the page of somebody who only reads would keep a machine busy.
 (() => {
   const CLOCK = /\(performance\.now\(\)-\w+\(\w+\)\)\/1e3/;

@@ -225,7 +225,8 @@ class Import:
         connect(events, self.open, [self.upload], shown, **light)
         changes = [one.input for one in (self.header, self.separator, self.encoding, *pickers)]
         changes += [event for one in (self.low, self.high) for event in (one.submit, one.blur)]
-        changes += [self.words.blur, self.condition.blur, self.condition.submit]
+        # What waits for a condition is ready while it is typed; what is pasted comes with the blur alone.
+        changes += [self.words.blur, self.condition.input, self.condition.blur]
         connect(changes, self.change, [self.upload, self.reading, *fields, *pickers], shown, **light)
 
     def open(self, file: str | None) -> dict:

@@ -298,7 +298,7 @@ class ErrorsTab:
     # ---- uploads and links -------------------------------------------------------------------------------------------
     def read_upload(self, reading: Reading | None, model: str, second: str, choice: Choice | None) -> Iterator[dict]:
         """Use a table at once where nothing is in doubt; else its visitor looks at it first, and the old is dimmed."""
-        if reading is None:
+        if reading is None or (choice and choice.source.reading == reading):
             yield {self.notice: gr.skip()}
         elif reading.new and reading.sure:
             yield from self.use_upload(reading, model, second, choice)
