@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from condviz.analysis.geometry import (
-    KMeansImpurity,
-    Table,
-    cosines_to_mean,
-    impurity,
-    log_partition,
-    partition_isotropy,
-)
+from condviz.analysis.geometry import cosines_to_mean, log_partition, partition_isotropy
+from condviz.analysis.impurity import KMeansImpurity, Table, impurity
 from condviz.evaluation.kgc import Neighbourhoods, TrueAnswers, filtered_ranks, rerank, summarise_directions
 from condviz.evaluation.metrics import pair_accuracy, pearson, spearman
 from condviz.training import losses

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from cachetools import LRUCache, cached
 
-from condviz.analysis.geometry import KMeansImpurity, impurity, kmeans_impurity, turn_at_random, unit_rows
+from condviz.analysis.geometry import turn_at_random, unit_rows
+from condviz.analysis.impurity import KMeansImpurity, impurity, kmeans_impurity
 from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.errors import ConfigError, require

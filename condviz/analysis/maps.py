@@ -12,14 +12,13 @@ from annotated_types import Interval
 
 from condviz.analysis.geometry import (
     SILHOUETTE_SAMPLE,
-    KMeansImpurity,
     describe_matrices,
     isotropy,
-    kmeans_impurity,
     silhouette,
     turn_at_random,
     unit_rows,
 )
+from condviz.analysis.impurity import KMeansImpurity, kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts

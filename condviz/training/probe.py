@@ -188,6 +188,7 @@ class Try:
 
     def __init__(self, recipe: SentenceRecipe, device: str) -> None:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)
+        self.available = free_memory(device)  # the peak, which is held against it, counts the model as well
         self.model = build_module(recipe, device).to(device)
         self.fitted = self.model.method.method_config.fitted
         self.model.frozen |= self.fitted
@@ -233,7 +234,7 @@ class Try:
 
 def measure(recipe: SentenceRecipe, tried: Try, data: Survey, *, preparation: float = 0.0) -> Measured:
     """Try the heaviest batch there could be, and some as they come; `preparation` are the seconds until now."""
-    start, available = time.perf_counter(), free_memory(tried.device)
+    start = time.perf_counter()
     units, dice = [unit for part in data.units for unit in part], random.Random(recipe.seed)
     size = min(units_per_batch(recipe), len(units))
     heaviest = heapq.nlargest(size, units, key=lambda unit: sum(len(text) for row in unit for text in row.texts))
@@ -253,7 +254,7 @@ def measure(recipe: SentenceRecipe, tried: Try, data: Survey, *, preparation: fl
     preparation += time.perf_counter() - start
     memory, fitting, batch, update, scoring = peak_memory(tried.device), recipe.batch_size, 0.0, 0.0, 0.0
     if not tried.fitted:  # a projection cannot score before it is fitted, and then it has little to do
-        memory, fitting = _expect(tried, heaviest, recipe.batch_size, SHARE * available)
+        memory, fitting = _expect(tried, heaviest, recipe.batch_size, SHARE * tried.available)
         fits = fitting >= recipe.batch_size
         batch, update = _time(tried, batches) if fits else (None, 0.0)
         if fits and rows:
@@ -264,7 +265,7 @@ def measure(recipe: SentenceRecipe, tried: Try, data: Survey, *, preparation: fl
                 tried.model.method.score(*columns(rows))
             scoring = (tried.now() - start) / len(rows)
     memory = max(memory, peak_memory(tried.device))
-    return Measured(preparation, batch, update, scoring, encoding, memory, available, fitting, cut)
+    return Measured(preparation, batch, update, scoring, encoding, memory, tried.available, fitting, cut)
 
 
 def judge(recipe: SentenceRecipe, data: Survey, found: Preflight, tried: Measured) -> Preflight:
@@ -395,8 +396,9 @@ def main() -> None:
     if not request:  # whoever started it has left
         return
     asked = json.loads(request)
-    found, recipe = Preflight(device=asked["device"]), cast("SentenceRecipe", from_dict(asked["recipe"]))
+    found = Preflight(device=asked["device"])
     try:
+        recipe = cast("SentenceRecipe", from_dict(asked["recipe"]))
         for found in probe(recipe, asked["device"], asked["processes"], imports=imports):
             _say(found)
     except CondvizError as error:

@@ -330,10 +330,13 @@ class CompareTab:
                 f"There are {counts[0]:,} first sentences, {counts[1]:,} second sentences, {counts[2]:,} conditions. "
                 f"Send 1 to {limits.TABLE_ROWS:,} of each, or one condition for all."
             )
-        checks = (check_sentence, "sentence 1"), (check_sentence, "sentence 2"), (check_condition, "condition")
         rows = [
-            Pair(*(check(text, f"row {row}, {what}") for text, (check, what) in zip(texts, checks, strict=True)))
-            for row, texts in enumerate(zip(sentences1, sentences2, conditions, strict=True), 1)
+            Pair(
+                check_sentence(first, f"row {row}, sentence 1"),
+                check_sentence(second, f"row {row}, sentence 2"),
+                check_condition(condition, f"row {row}, condition"),
+            )
+            for row, (first, second, condition) in enumerate(zip(sentences1, sentences2, conditions, strict=True), 1)
         ]
         return {"scores": self.pool.run(score_rows, model, rows, rows=len(rows)).result().tolist()}
 

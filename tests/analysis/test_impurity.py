@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.analysis.geometry import group_cluster_table, impurity, kmeans_impurity
+from condviz.analysis.impurity import group_cluster_table, impurity, kmeans_impurity
 from condviz.errors import ConfigError, DataError
 
 members = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)

@@ -56,7 +56,7 @@ class ImpurityKmeans(Figure):
     draw: Annotated[int, Field(ge=0, le=20)] = Field(0, title="Another draw of the points")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        from condviz.analysis.geometry import kmeans_impurity
+        from condviz.analysis.impurity import kmeans_impurity
 
         groups = np.array([int(letter) - 1 for letter in HAND_GROUPS])
         middles = np.array([[0, 1], [-0.87, -0.5], [0.87, -0.5]])
