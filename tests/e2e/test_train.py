@@ -132,6 +132,7 @@ def test_bad_recipes_get_a_message_and_nothing_is_lost(open_page: Callable[..., 
     page.set_default_timeout(SECONDS)
     expect(page.locator("#cv-train-start")).to_be_in_viewport()
     page.locator("#cv-train-data").get_by_label("Example").check()
+    expect(page.locator("#cv-train-upload")).to_be_hidden()  # its recipe has come, and fills the fields no more
     page.locator("#cv-train-advanced").get_by_role("button").first.click()
     area = page.locator("#cv-train-recipe textarea")
     # One after the other, faster than the server answers.
