@@ -234,8 +234,8 @@ class CompareTab:
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
         ranked = yield from self.finder.follow(work, "Trying the library of conditions.")
         mean = sum(row.score for row in ranked) / max(1, len(ranked))
-        high, low = ([row for row in ranked if (row.score > mean) == above] for above in (True, False))
-        sides = {"most": high[:RANKED], "least": low[: -RANKED - 1 : -1]}
+        high = sum(row.score > mean for row in ranked)  # the highest come first
+        sides = {"most": ranked[:high][:RANKED], "least": ranked[high:][::-1][:RANKED]}
         view = render("compare/ranking.html", **sides, count=len(ranked), model=model)
         yield {self.ranking: view}
 

@@ -192,14 +192,13 @@ class SearchTab:
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
         self.page.on_models(self.model, self.choices)
-        own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
         chosen = [self.file, self.own.reading]
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
         to_hits = "() => document.querySelector('#cv-search-result').scrollIntoView({ block: 'center' })"
         self.own.use.click(None, js=to_hits, **PRIVATE)
         timed = [*chosen, self.query, self.conditions, self.model]
-        connect(self.own.reading.change, self.estimate, timed, [self.sample], **own)
+        connect(self.own.reading.change, self.estimate, timed, [self.sample], notice=self.own_notice, heavy=True)
         publish(self.api_search, "search")
 
     def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
