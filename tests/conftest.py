@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.commands import Command
+
 # Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
 # much as one. Set before anything imports torch or numba.
 os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
@@ -83,6 +85,22 @@ SHARED = {
 }
 """What is made once -> tests that use it: a server and a browser; what forks children; what numba
 compiles in a new environment; the rows of corpora."""
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `condviz`: `cli("jobs", "stop", "toy").out`."""
+    from condviz.cli.main import main
+
+    return Command(main, capsys, monkeypatch)
+
+
+@pytest.fixture
+def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `python -m benchmarks`."""
+    from benchmarks.__main__ import main
+
+    return Command(main, capsys, monkeypatch)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,7 +11,6 @@ import pytest
 from condviz.analysis import groups
 from condviz.analysis import search as module
 from condviz.analysis.search import search
-from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import ConditionalScorer
 from condviz.methods.baselines import TriEncoder, TriEncoderConfig
@@ -22,6 +21,7 @@ from condviz.store import corpus as corpora
 from condviz.store import disk
 from condviz.store.build import build_store
 from condviz.store.corpus import Corpus, encode_corpus
+from tests.commands import Command
 from tests.tiny import SENTENCES, WORDS, tiny_backbone, tiny_model
 
 QUERY, CONDITION = "a man rides a bike", "the sport"
@@ -243,7 +243,7 @@ def test_a_result_travels(hyper: HyperCL) -> None:
 
 
 def test_commands_build_and_search(
-    hyper: HyperCL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    hyper: HyperCL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     pytest.importorskip("lance")
     from condviz.store import build
@@ -252,20 +252,15 @@ def test_commands_build_and_search(
         monkeypatch.setattr(place, "load", lambda name, **_: hyper)
     (tmp_path / "a.csv").write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(make_texts())))
     store = str(tmp_path / "my.store")
-    assert cli.main(["store", "build", str(tmp_path / "a.csv"), "--out", store]) == 0
-    assert "60" in capsys.readouterr().out
-    assert cli.main(["search", store, QUERY, "--condition", CONDITION, "--where", "stars < 30", "-k", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert "60" in cli("store", "build", tmp_path / "a.csv", "--out", store).out
+    lines = cli("search", store, QUERY, "--condition", CONDITION, "--where", "stars < 30", "-k", "3").out.splitlines()
     expected = search(store, QUERY, CONDITION, model=hyper, where="stars < 30", k=3)
     assert [line.split(None, 6)[-1] for line in lines[2:5]] == [hit.text for hit in expected.hits]
-    assert cli.main(["search", str(tmp_path), QUERY]) == cli.USER_ERROR
-    assert "is not a store" in capsys.readouterr().err
+    assert "is not a store" in cli.refuse("search", tmp_path, QUERY)
     build_store(tmp_path / "a.csv", store, model=hyper)
     (tmp_path / "b.csv").write_text("text,stars\na new cat,7\n")
-    assert cli.main(["store", "append", str(tmp_path / "b.csv"), store]) == 0
-    assert "1 rows were added" in capsys.readouterr().err
-    assert cli.main(["search", store, QUERY, "--condition", CONDITION, "--words"]) == 0
-    assert "carried by" in capsys.readouterr().out
+    assert "1 rows were added" in cli("store", "append", tmp_path / "b.csv", store).err
+    assert "carried by" in cli("search", store, QUERY, "--condition", CONDITION, "--words").out
 
 
 @pytest.mark.parametrize(
@@ -279,7 +274,7 @@ def test_commands_build_and_search(
     ],
 )
 def test_commands_divide_a_corpus(
-    hyper: HyperCL, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, command: list[str], said: str
+    hyper: HyperCL, monkeypatch: pytest.MonkeyPatch, cli: Command, command: list[str], said: str
 ) -> None:
     monkeypatch.setattr(groups, "open_corpus", lambda *_: make_corpus(hyper))
     monkeypatch.setattr(Corpus, "model", hyper)
@@ -287,13 +282,10 @@ def test_commands_divide_a_corpus(
         ConditionalScorer, "applies", lambda _, texts, conditions: np.ones((len(texts), len(conditions)))
     )
     name, *rest = command
-    assert cli.main(["store", name, "scenes", *rest]) == 0
-    assert said in capsys.readouterr().out
+    assert said in cli("store", name, "scenes", *rest).out
     if name in ("cross", "twins"):  # the forms of all are written by the same lines
-        assert cli.main(["store", name, "scenes", *rest, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)
-        assert cli.main(["store", name, "scenes", *rest, "--csv"]) == 0
-        assert len(capsys.readouterr().out.splitlines()) > 1
+        assert json.loads(cli("store", name, "scenes", *rest, "--json").out)
+        assert len(cli("store", name, "scenes", *rest, "--csv").out.splitlines()) > 1
 
 
 def test_a_text_that_stands_several_times_is_one_hit(hyper: HyperCL) -> None:

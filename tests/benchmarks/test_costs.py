@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main
 from benchmarks.papers.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs
 from condviz.data.corpora import data_folder
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError
 from condviz.types import Pair
+from tests.commands import Command
 from tests.kg_toy import toy_graph
 from tests.tiny import tiny_backbone
 
@@ -67,12 +67,11 @@ def test_times_of_rows_and_graphs(tmp_path: Path) -> None:
         time_costs(Demand(3, 6, 5, 0, 3, 2), tiny_backbone())
 
 
-def test_the_command_takes_any_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_takes_any_table(tmp_path: Path, bench: Command) -> None:
     table = tmp_path / "rows.csv"
     lines = (f"{row.sentence1},{row.sentence2},{row.condition}" for row in ROWS)
     table.write_text("\n".join(["sentence1,sentence2,condition", *lines]), encoding="utf-8")
-    assert main(["papers", "costs", str(table), "--calls", "1", "--rank", "8"]) == 0
-    shown = capsys.readouterr().out
+    shown = bench("papers", "costs", table, "--calls", "1", "--rank", "8").out
     assert "csr, 6 routed" in shown
     assert "hyper-cl, rank 8" in shown
-    assert main(["papers", "costs", str(tmp_path / "none.csv")]) == 2
+    bench.refuse("papers", "costs", tmp_path / "none.csv")

@@ -18,10 +18,10 @@ from huggingface_hub import HfApi
 
 import condviz
 from benchmarks import deploy
-from benchmarks.__main__ import main
 from condviz import paths
 from condviz.errors import ConfigError
 from condviz.ui.pool import load_served
+from tests.commands import Command
 from tests.hub import Hub, serve_hub
 from tests.ports import free_ports
 
@@ -74,13 +74,11 @@ def test_the_folder_fits_the_hardware_and_holds_nothing_private(checkout: Path, 
     assert not zero or torch.removeprefix("torch==") in deploy.ZERO_TORCH
 
 
-def test_a_space_is_written_into_a_folder_of_ones_choice(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_space_is_written_into_a_folder_of_ones_choice(checkout: Path, bench: Command) -> None:
     folder = checkout / "mine"
-    assert main(["deploy", SPACE, "--out", str(folder)]) == 0
-    assert f"files in {folder}" in capsys.readouterr().out
+    assert f"files in {folder}" in bench("deploy", SPACE, "--out", folder).out
     assert (folder / "app.py").is_file()
-    assert main(["deploy", SPACE, "--out", str(folder)]) == 2
-    assert "not empty" in capsys.readouterr().err
+    assert "not empty" in bench.refuse("deploy", SPACE, "--out", folder)
 
 
 def test_a_torch_above_the_list_of_zerogpu_is_replaced_by_its_newest(tmp_path: Path) -> None:

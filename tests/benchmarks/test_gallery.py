@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.__main__ import main as cli
 from benchmarks.parts import contrast
 from condviz.data.examples import Example, load_examples
+from tests.commands import Command
 from tests.stand_ins import LengthModel
 
 
@@ -33,22 +33,17 @@ def test_the_gallery_has_contrasts_in_every_example() -> None:
     assert {one.example for one in contrast(LengthModel(), examples)} == {example.id for example in examples}
 
 
-def test_command_counts_and_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_and_lists(monkeypatch: pytest.MonkeyPatch, bench: Command) -> None:
     examples = [make_example(("aaa", "bb"), ("high", "low")), make_example(("a", "bb"), ("high", "low"))]
     monkeypatch.setattr("condviz.data.examples.load_examples", lambda: examples)
     monkeypatch.setattr("condviz.models.registry.load", lambda name, **_: LengthModel(name))
-    assert cli(["gallery", "--model", "one", "--model", "one", "--wrong"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split() for line in bench("gallery", "--model", "one", "--model", "one", "--wrong").out.splitlines()]
     assert lines[2] == ["one", "1", "2", "50.0", "0"]
     assert lines[-1] == ["one", "two-cats", "a", "0.10", "bb", "0.20"]
 
 
-def test_command_without_a_gallery_or_a_model(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_without_a_gallery_or_a_model(monkeypatch: pytest.MonkeyPatch, bench: Command) -> None:
     monkeypatch.setattr("condviz.data.examples.load_examples", list)
-    assert cli(["gallery"]) == 2
-    assert "examples.json is missing" in capsys.readouterr().err
+    assert "examples.json is missing" in bench.refuse("gallery")
     monkeypatch.undo()
-    assert cli(["gallery", "--model", "nobody"]) == 2
-    assert "nobody" in capsys.readouterr().err
+    assert "nobody" in bench.refuse("gallery", "--model", "nobody")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import board
-from benchmarks.__main__ import main as cli
 from benchmarks.board import outdated, write_board
 from condviz.errors import CheckpointError, UnknownModelError
 from condviz.evaluation.scoreboard import read_board
 from condviz.methods import METHODS
+from tests.commands import Command
 from tests.evaluation.boards import make_board
 from tests.tiny import tiny_backbone
 
@@ -49,12 +49,9 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str
     return loaded
 
 
-def test_all_models_and_parts_that_there_are(
-    models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_models_and_parts_that_there_are(models: list[str], tmp_path: Path, bench: Command) -> None:
     out = tmp_path / "scores.json"
-    assert cli(["models", *FEW, "--out", str(out)]) == 0
-    captured = capsys.readouterr()
+    captured = bench("models", *FEW, "--out", out)
     assert "note: C-STS is left out:" in captured.err
     assert "note: CEBaB is left out:" in captured.err
     assert "note: MAMS is left out:" in captured.err
@@ -70,13 +67,13 @@ def test_all_models_and_parts_that_there_are(
     assert str(tmp_path) not in out.read_text()
 
 
-def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
+def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path, bench: Command) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    words = ["models", "--model", "bi-encoder", "--part", "test", *FEW, "--out", str(out)]
-    assert cli(words) == 0
+    words = ["models", "--model", "bi-encoder", "--part", "test", *FEW, "--out", out]
+    bench(*words)
     first = out.read_bytes()
-    assert cli(words) == 0
+    bench(*words)
     assert out.read_bytes() == first
     stored = read_board(out)
     assert set(stored.models) == {"csr", "bi-encoder"}
@@ -84,20 +81,17 @@ def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
     assert outdated(stored, "csr") == ["test"]
 
 
-def test_stored_scores_are_printed_without_a_model(
-    models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stored_scores_are_printed_without_a_model(models: list[str], tmp_path: Path, bench: Command) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    assert cli(["models", "--stored", "--by", "aspect", "--part", "test", "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
+    printed = bench("models", "--stored", "--by", "aspect", "--part", "test", "--out", out).out
     assert "| `csr` | 73.0 [65.0, 81.0] |" in printed
     assert "csr, test, by aspect:" in printed
     assert models == []
 
 
 def test_the_tables_of_all_models_go_into_the_documents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Command
 ) -> None:
     results, readme = tmp_path / "results.md", tmp_path / "README.md"
     for name, document in (("RESULTS", results), ("README", readme)):
@@ -105,9 +99,8 @@ def test_the_tables_of_all_models_go_into_the_documents(
         monkeypatch.setattr(board, name, document)
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--docs"]
-    assert cli(["models", *words]) == 0
-    assert "`csr`" not in capsys.readouterr().out
+    words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", out, "--docs"]
+    assert "`csr`" not in bench("models", *words).out
     assert "| `csr` | 73.0 [65.0, 81.0] | – |" in results.read_text()
     assert "| `csr` |" in readme.read_text()
 
@@ -125,37 +118,29 @@ def test_the_tables_of_all_models_go_into_the_documents(
         (["--model", "bi-encoder", "--model", "copy/bi-encoder", "--part", "test", *FEW], "are called 'bi-encoder'"),
     ],
 )
-def test_user_errors_are_one_line(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli(["models", *words, "--out", str(tmp_path / "scores.json")]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err.splitlines()[-1]
-    assert captured.out == ""
+def test_user_errors_are_one_line(words: list[str], message: str, tmp_path: Path, bench: Command) -> None:
+    assert message in bench.refuse("models", *words, "--out", tmp_path / "scores.json")
 
 
-def test_stored_scores_of_a_model_that_has_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_scores_of_a_model_that_has_none_are_refused(tmp_path: Path, bench: Command) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    assert cli(["models", "--stored", "--model", "case", "--out", str(out)]) == 2
-    assert "There are no scores of 'case'" in capsys.readouterr().err
+    assert "There are no scores of 'case'" in bench.refuse("models", "--stored", "--model", "case", "--out", out)
 
 
-def test_a_damaged_file_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_not_written_over(tmp_path: Path, bench: Command) -> None:
     out = tmp_path / "scores.json"
     out.write_text(json.dumps({"format": 7}))
-    assert cli(["models", "--part", "test", *FEW, "--out", str(out)]) == 2
-    assert "has format 7" in capsys.readouterr().err
+    assert "has format 7" in bench.refuse("models", "--part", "test", *FEW, "--out", out)
     assert json.loads(out.read_text()) == {"format": 7}
 
 
 def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Command
 ) -> None:
     monkeypatch.setattr("benchmarks.ranks.evaluate_links", lambda *_, **__: pytest.fail("it was measured"))
     words = ["links", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
-    assert cli([*words, "--out", str(tmp_path / "kgc.json")]) == 2
-    assert "There is no model 'nobody'" in capsys.readouterr().err
+    assert "There is no model 'nobody'" in bench.refuse(*words, "--out", tmp_path / "kgc.json")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +150,5 @@ def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
         (["papers", "show", "hyper-cl:table-99"], "There is no table 'hyper-cl:table-99'"),
     ],
 )
-def test_errors_of_other_commands_are_one_line(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli(words) == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+def test_errors_of_other_commands_are_one_line(words: list[str], message: str, bench: Command) -> None:
+    assert message in bench.refuse(*words)

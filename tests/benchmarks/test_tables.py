@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
-from benchmarks.__main__ import main
 from benchmarks.corpora import measure_order
 from condviz.data import scene_tables
+from tests.commands import Command
 from tests.data.test_scene_tables import broken, make_entry, write
 
 
@@ -47,15 +47,14 @@ def test_what_two_tables_share_is_named(tmp_path: Path) -> None:
     assert "5 aspects have wordings of other tables" in problems[-1]
 
 
-def test_the_command_counts_and_fails_on_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_counts_and_fails_on_problems(tmp_path: Path, bench: Command) -> None:
     write(tmp_path, [make_entry(number) for number in range(3)])
-    assert main(["tables", "--folder", str(tmp_path)]) == 0
-    assert "by length" in capsys.readouterr().out.splitlines()[0]
+    assert "by length" in bench("tables", "--folder", tmp_path).out.splitlines()[0]
     (tmp_path / "second").mkdir()
-    assert main(["tables", "--folder", str(write(tmp_path / "second", [broken("short")]))]) == 2
-    captured = capsys.readouterr()
-    assert "nat-0001: 3 words" in captured.out
-    assert "Broken rules: 1 in 1 tables" in captured.err
+    code, out, err = bench.run("tables", "--folder", write(tmp_path / "second", [broken("short")]))
+    assert code == 2
+    assert "nat-0001: 3 words" in out
+    assert "Broken rules: 1 in 1 tables" in err
 
 
 @pytest.mark.skipif(not scene_tables.TABLES.is_dir(), reason="no tables yet")

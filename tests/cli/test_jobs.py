@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from condviz.cli import main as cli
 from condviz.cli import train as jobs_command
 from condviz.training.job import Job
 from condviz.training.jobs import Jobs
+from tests.commands import Command
 from tests.training.toy import toy_recipe
 from tests.training.toy_jobs import end, pretend_jobs
-
-Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -34,31 +32,26 @@ def job(jobs: Jobs, tmp_path: Path) -> Job:
     return jobs.submit(toy_recipe(tmp_path), device="cpu")
 
 
-def test_jobs_are_listed(jobs: Jobs, job: Job, capsys: Output) -> None:
+def test_jobs_are_listed(jobs: Jobs, job: Job, cli: Command) -> None:
     (job.folder / "heartbeat.json").write_text('{"time": 1.0, "step": 3, "steps": 12, "seconds_left": 120.0}')
-    assert cli.main(["jobs"]) == 0
-    assert capsys.readouterr().out.split() == [job.id, "toy", "running", "3", "of", "12", "2", "min", "left"]
-    assert cli.main(["jobs", "--json"]) == 0
-    (facts,) = json.loads(capsys.readouterr().out)
+    assert cli("jobs").out.split() == [job.id, "toy", "running", "3", "of", "12", "2", "min", "left"]
+    (facts,) = json.loads(cli("jobs", "--json").out)
     assert (facts["id"], facts["state"], facts["device"], facts["steps"]) == (job.id, "running", "cpu", 12)
 
 
-def test_without_jobs_it_says_so(jobs: Jobs, capsys: Output) -> None:
-    assert cli.main(["jobs"]) == 0
-    assert "There are no trainings" in capsys.readouterr().err
+def test_without_jobs_it_says_so(jobs: Jobs, cli: Command) -> None:
+    assert "There are no trainings" in cli("jobs").err
 
 
-def test_a_job_is_driven_by_id_or_name(jobs: Jobs, job: Job, capsys: Output) -> None:
-    assert cli.main(["jobs", "stop", "toy"]) == 0
-    assert "stopping" in capsys.readouterr().out
-    assert cli.main(["jobs", "stop", job.id, "--force"]) == 0
+def test_a_job_is_driven_by_id_or_name(jobs: Jobs, job: Job, cli: Command) -> None:
+    assert "stopping" in cli("jobs", "stop", "toy").out
+    cli("jobs", "stop", job.id, "--force")
     assert jobs.get(job.id).state == "stopped"
-    assert cli.main(["jobs", "resume", job.id]) == 0
+    cli("jobs", "resume", job.id)
     assert jobs.get(job.id).state == "running"
-    assert cli.main(["jobs", "rerun", job.id]) == 0
-    assert "toy-2" in capsys.readouterr().out
+    assert "toy-2" in cli("jobs", "rerun", job.id).out
     end(jobs, job)
-    assert cli.main(["jobs", "delete", job.id]) == 0
+    cli("jobs", "delete", job.id)
     assert [left.name for left in jobs.list()] == ["toy-2"]
 
 
@@ -66,37 +59,32 @@ def test_a_job_is_driven_by_id_or_name(jobs: Jobs, job: Job, capsys: Output) -> 
     ("words", "message"),
     [(["stop"], "Which job?"), (["stop", "nobody"], "There is no job 'nobody'"), (["delete", "toy"], "toy is running")],
 )
-def test_what_cannot_be_done(job: Job, capsys: Output, words: list[str], message: str) -> None:
-    assert cli.main(["jobs", *words]) == 2
-    assert message in capsys.readouterr().err
+def test_what_cannot_be_done(job: Job, cli: Command, words: list[str], message: str) -> None:
+    assert message in cli.refuse("jobs", *words)
 
 
-def test_following_shows_the_log_and_ends_with_the_job(jobs: Jobs, job: Job, capsys: Output) -> None:
+def test_following_shows_the_log_and_ends_with_the_job(jobs: Jobs, job: Job, cli: Command) -> None:
     (job.folder / "log.txt").write_text("step 1\nstep 2\n")
     end(jobs, job)
-    assert cli.main(["jobs", "follow", "toy"]) == 0
-    output = capsys.readouterr()
-    assert output.out == f"{job.out}\n"
-    assert output.err.endswith("step 1\nstep 2\n")
+    followed = cli("jobs", "follow", "toy")
+    assert followed.out == f"{job.out}\n"
+    assert followed.err.endswith("step 1\nstep 2\n")
 
 
-def test_following_a_job_that_fails(jobs: Jobs, job: Job, capsys: Output) -> None:
+def test_following_a_job_that_fails(jobs: Jobs, job: Job, cli: Command) -> None:
     end(jobs, job, "failed", "The disk is full.")
-    assert cli.main(["jobs", "follow", job.id]) == 2
-    assert f"Job {job.id} has ended: failed. The disk is full." in capsys.readouterr().err
+    assert f"Job {job.id} has ended: failed. The disk is full." in cli.refuse("jobs", "follow", job.id)
 
 
-def test_training_as_a_job(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+def test_training_as_a_job(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     recipe, followed, path = toy_recipe(tmp_path), [], tmp_path / "toy.toml"
     path.write_text('name = "toy"\n')
     monkeypatch.setattr("condviz.training.recipes.load_recipe", lambda *_: recipe)
     monkeypatch.setattr(jobs_command, "follow", lambda jobs, job: followed.append(job))
-    assert cli.main(["train", str(path), "--follow", "--device", "cpu"]) == 0
+    cli("train", path, "--follow", "--device", "cpu")
     assert (followed[0].name, followed[0].state) == ("toy", "running")
-    assert cli.main(["train", str(path), "--follow", "--resume"]) == 2
-    assert "No job of the name 'toy' can go on" in capsys.readouterr().err
+    assert "No job of the name 'toy' can go on" in cli.refuse("train", path, "--follow", "--resume")
     jobs.stop(followed[0].id, force=True)
-    assert cli.main(["train", str(path), "--follow", "--resume"]) == 0
+    cli("train", path, "--follow", "--resume")
     assert followed[1].id == followed[0].id
-    assert cli.main(["train", str(path), "--follow", "--out", "somewhere"]) == 2
-    assert "--out goes without --follow" in capsys.readouterr().err
+    assert "--out goes without --follow" in cli.refuse("train", path, "--follow", "--out", "somewhere")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from condviz.cli.main import main
 from condviz.encoder.pretrained import load_backbone
 from condviz.models import checkpoints, registry
+from tests.commands import Command
 from tests.kg_toy import write_graph
 from tests.tiny import tiny_folder, tiny_model
 
@@ -35,40 +35,32 @@ def test_models_of_graphs_are_listed_apart(graph: str) -> None:
     assert (registry.describe("mine-hyper-cl").graph, registry.describe("sentences").graph) == ("mine", "")
 
 
-def test_a_graph_of_another_program_is_read_as_is_said(
-    graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_graph_of_another_program_is_read_as_is_said(graph: str, tmp_path: Path, cli: Command) -> None:
     path = tmp_path / "export.csv"
     path.write_bytes("Rome;capital of;Italy\nParis;capital of\nGenève;in;Suisse\n".encode("cp1252"))
-    asked = ["links", "Rome", "capital of", "--graph", str(path), "--model", "sentences", "--encoding", "cp1252"]
-    assert main(asked) == 2
-    assert "line 2 has 2 columns, not 3 to 4" in capsys.readouterr().err
-    assert main([*asked, "--skip-bad"]) == 0
-    out, err = capsys.readouterr()
+    asked = ["links", "Rome", "capital of", "--graph", path, "--model", "sentences", "--encoding", "cp1252"]
+    assert "line 2 has 2 columns, not 3 to 4" in cli.refuse(*asked)
+    _, out, err = cli(*asked, "--skip-bad")
     assert "Italy" in out
     assert "1 row that cannot be used was left out" in err
 
 
-def test_answers_as_text_and_json(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["links", "e00", "the park", "inverse the mood", "--graph", graph, "-k", "3"]) == 0
-    first, second = capsys.readouterr().out.strip().split("\n\n")
+def test_answers_as_text_and_json(graph: str, cli: Command) -> None:
+    answered = cli("links", "e00", "the park", "inverse the mood", "--graph", graph, "-k", "3")
+    first, second = answered.out.strip().split("\n\n")
     assert "train, filtered rank" in first
     assert len(second.splitlines()) >= 6
-    assert main(["links", "e00", "the park", "--inverse", "--graph", graph, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,) = json.loads(cli("links", "e00", "the park", "--inverse", "--graph", graph, "--json").out)
     assert (found["relation"], found["direction"], len(found["answers"])) == ("_in", "head", 10)
 
 
-def test_questions_that_fit_where_none_is_given(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["links", "e00", "--graph", graph, "-k", "1"]) == 0
-    assert len(capsys.readouterr().out.strip().split("\n\n")) == 4
-    assert main(["links", "a happy man", "--graph", graph, "-k", "1", "--model", "mine-hyper-cl"]) == 0
-    assert capsys.readouterr().out
+def test_questions_that_fit_where_none_is_given(graph: str, cli: Command) -> None:
+    assert len(cli("links", "e00", "--graph", graph, "-k", "1").out.strip().split("\n\n")) == 4
+    assert cli("links", "a happy man", "--graph", graph, "-k", "1", "--model", "mine-hyper-cl").out
 
 
-def test_the_graph_is_the_first_with_such_a_relation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["links", "bee", "produces", "-k", "1", "--model", "minilm"]) == 0
-    assert "What does a bee produce?" in capsys.readouterr().out
+def test_the_graph_is_the_first_with_such_a_relation(cli: Command) -> None:
+    assert "What does a bee produce?" in cli("links", "bee", "produces", "-k", "1", "--model", "minilm").out
 
 
 @pytest.mark.parametrize(
@@ -80,6 +72,5 @@ def test_the_graph_is_the_first_with_such_a_relation(capsys: pytest.CaptureFixtu
         (["e00", "--model", "nothing"], "There is no model 'nothing'"),
     ],
 )
-def test_wrong_questions(graph: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    assert main(["links", *arguments, "--graph", graph]) == 2
-    assert message in capsys.readouterr().err
+def test_wrong_questions(graph: str, cli: Command, arguments: list[str], message: str) -> None:
+    assert message in cli.refuse("links", *arguments, "--graph", graph)

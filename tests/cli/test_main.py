@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 
 import condviz
+import condviz.cli.main
 import condviz.cli.score
 import condviz.cli.store  # before there are stand-ins for what they import
 from condviz.analysis import links, sorting  # noqa: F401 (before the registry is replaced: they take its `load`)
-from condviz.cli import main as cli
 from condviz.data import corpora
 from condviz.errors import CheckpointError, TruncationWarning, UnknownModelError
 from condviz.types import Comparison
+from tests.commands import Command
 from tests.stand_ins import LengthModel
 
 ROOT = Path(__file__).parent.parent.parent
@@ -104,46 +105,30 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.fixture
-def give_stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    return lambda content: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
-
-
-def test_score_prints_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_prints_a_matrix(cli: Command) -> None:
     words = ["score", *PAIR, "--condition", "the sport", "--condition", "the mood", "--model", "words"]
-    assert cli.main(words) == 0
-    captured = capsys.readouterr()
+    captured = cli(*words)
     assert "[1] the sport\n[2] the mood\n" in captured.out
     assert "words *         0.500  0.900 +0.400  71%  0.800 +0.300  71%\n" in captured.out
     assert "* not trained" in captured.out
     assert captured.err == "note: a note\n"
 
 
-def test_score_says_whether_the_sentences_tell_the_condition(
-    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_says_whether_the_sentences_tell_the_condition(cli: Command) -> None:
     words = ["score", "--applies", "--model", "words"]
-    assert cli.main([*words, *PAIR, "--condition", "the sport"]) == 0
-    assert re.search(r"sentence 2 tells it +0.25", capsys.readouterr().out)
-    give_stdin(TABLE)
-    assert cli.main([*words, "-"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert re.search(r"sentence 2 tells it +0.25", cli(*words, *PAIR, "--condition", "the sport").out)
+    rows = list(csv.DictReader(io.StringIO(cli(*words, "-", stdin=TABLE).out)))
     assert [float(row["applies"]) for row in rows] == pytest.approx([0.3, 0.9, 0.2, 0.1])
 
 
-def test_score_takes_all_models_that_work(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["score", *PAIR, "--condition", "the sport", "--json"]) == 0
-    captured = capsys.readouterr()
+def test_score_takes_all_models_that_work(cli: Command) -> None:
+    captured = cli("score", *PAIR, "--condition", "the sport", "--json")
     assert json.loads(captured.out)["models"] == ["words", "trained"]
     assert "broken is left out: checkpoints/broken/model.safetensors is cut off." in captured.err
 
 
-def test_score_reads_a_table_from_standard_input(
-    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    give_stdin(TABLE)
-    assert cli.main(["score", "-", "--model", "words"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_score_reads_a_table_from_standard_input(cli: Command) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli("score", "-", "--model", "words", stdin=TABLE).out)))
     assert [row["score_words"] for row in rows] == ["0.100000001", "0.300000012", "0.200000003", "0.100000001"]
     assert rows[3]["label"] == ""
 
@@ -193,59 +178,40 @@ def test_score_reads_a_table_from_standard_input(
         (["data", "check-tables"], "`data check-tables` is in a clone of the project now: python -m benchmarks tables"),
     ],
 )
-def test_user_errors_are_one_line_and_exit_code_2(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(words) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("condviz: ")
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
+def test_user_errors_are_one_line_and_exit_code_2(words: list[str], message: str, cli: Command) -> None:
+    assert message in cli.refuse(*words)
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["evaluate"], ["score", *PAIR, "--colour"]])
-def test_wrong_options_are_one_line_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(words)
-    assert caught.value.code == 2
-    error = capsys.readouterr().err
-    assert error.startswith("condviz: ")
-    assert error.endswith("--help\n")
-    assert error.count("\n") == 1
+def test_wrong_options_are_one_line_and_exit_code_2(words: list[str], cli: Command) -> None:
+    assert cli.refuse(*words).endswith("--help")
 
 
 @pytest.mark.parametrize("command", ["serve", "lessons"])
 def test_without_an_extra_its_name_is_told(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "gradio", None)
-    assert cli.main(command.split()) == 2
-    error = capsys.readouterr().err
+    error = cli.refuse(command)
     assert "gradio is not installed. Install it from a clone with: pip install -e '.[app]'" in error
 
 
-def test_two_models_of_one_name_are_refused(
-    monkeypatch: pytest.MonkeyPatch, give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_models_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     monkeypatch.setattr(sys.modules["condviz.models.registry"], "load", lambda name, **_: Model("csr", trained=True))
-    give_stdin(TABLE)
-    assert cli.main(["score", "-", "--model", "csr", "--model", "elsewhere/csr"]) == 2
-    assert "'csr': elsewhere/csr is the second" in capsys.readouterr().err
+    words = ["score", "-", "--model", "csr", "--model", "elsewhere/csr"]
+    assert "'csr': elsewhere/csr is the second" in cli.refuse(*words, stdin=TABLE)
 
 
-def test_train_data_can_be_part_of_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_data_can_be_part_of_a_corpus(cli: Command) -> None:
     words = ["evaluate", "--model", "words", "--data", "tables-weak:test", "--resamples", "0"]
-    assert cli.main([*words, "--train-data", "tables-weak:test"]) == 0
-    assert re.search(r"^  unseen +0 ", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^  unseen +0 ", cli(*words, "--train-data", "tables-weak:test").out, re.MULTILINE)
 
 
-def test_evaluate_prints_and_writes(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_prints_and_writes(table: str, tmp_path: Path, cli: Command) -> None:
     out, report = tmp_path / "out.csv", tmp_path / "report.json"
     words = ["evaluate", "--model", "words", "--model", "trained", "--data", table, "--train-data", table]
-    assert cli.main([*words, "--out", str(out), "--json", str(report), "--resamples", "20"]) == 0
-    printed = capsys.readouterr().out
+    printed = cli(*words, "--out", str(out), "--json", str(report), "--resamples", "20").out
     assert printed.splitlines()[0].split()[:4] == ["model", "rows", "n", "Spearman"]
     assert printed.splitlines()[2].split()[:5] == ["words", "*", "4", "3", "100.00"]
     assert "unseen" in printed
@@ -258,22 +224,17 @@ def test_evaluate_prints_and_writes(table: str, tmp_path: Path, capsys: pytest.C
     assert written["models"][0]["overall"]["pair_accuracy"]["correct"] == 1
 
 
-def test_a_table_with_faults_and_another_scale_is_evaluated_and_joins_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_with_faults_and_another_scale_is_evaluated_and_joins_back(tmp_path: Path, cli: Command) -> None:
     path, out, left = tmp_path / "t.csv", tmp_path / "out.csv", tmp_path / "left.csv"
     rows = "02134;a b;a c;x;0\n1E5;a b;a c;xyz;1\n1.10;d;e;;0,5\n9;d;e;x;0,5\n"
     path.write_text(f"zip;premise;sentence2;condition;score\n{rows}")
     words = ["--model", "words", "--columns", "sentence1=premise", "--out", str(out), "--resamples", "0"]
-    assert cli.main(["evaluate", "--data", str(path), *words]) == 2
-    assert "go from 0 to 1" in capsys.readouterr().err
+    assert "go from 0 to 1" in cli.refuse("evaluate", "--data", str(path), *words)
     words += ["--scale", "0", "1"]
-    assert cli.main(["evaluate", "--data", str(path), *words]) == 2
-    assert "t.csv: Row 3 (line 4), column condition is empty" in capsys.readouterr().err
+    assert "t.csv: Row 3 (line 4), column condition is empty" in cli.refuse("evaluate", "--data", str(path), *words)
     words += ["--skip-bad", "--left-out", str(left)]
     for command in (["evaluate", "--data", str(path)], ["errors", str(path)]):
-        assert cli.main([*command, *words]) == 0
-        told = capsys.readouterr().err
+        told = cli(*command, *words).err
         assert "mapped to 1 (different) to 5 (same): 0 to 1, 1 to 5" in told
         assert "1 row that cannot be used was left out: Row 3" in told
         written = list(csv.DictReader(out.open()))
@@ -283,63 +244,50 @@ def test_a_table_with_faults_and_another_scale_is_evaluated_and_joins_back(
     assert [row["label"] for row in written] == ["1", "5", "3"]
 
 
-def test_a_table_without_conditions_is_scored_under_one(
-    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    give_stdin("sentence1,sentence2\na,b\n")
-    assert cli.main(["score", "-", "--model", "words", "--condition", "xyz"]) == 0
-    assert capsys.readouterr().out == "sentence1,sentence2,score_words\na,b,0.300000012\n"
+def test_a_table_without_conditions_is_scored_under_one(cli: Command) -> None:
+    scored = cli("score", "-", "--model", "words", "--condition", "xyz", stdin="sentence1,sentence2\na,b\n")
+    assert scored.out == "sentence1,sentence2,score_words\na,b,0.300000012\n"
 
 
-def test_evaluate_without_labels_only_scores(
-    give_stdin: Callable[[str], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    give_stdin("sentence1;sentence2;condition\na;b;c\n")
-    out = tmp_path / "out.csv"
-    assert cli.main(["evaluate", "--model", "words", "--data", "-", "--out", str(out)]) == 0
-    assert "Rows scored: 1. None has a label" in capsys.readouterr().out
+def test_evaluate_without_labels_only_scores(tmp_path: Path, cli: Command) -> None:
+    out, content = tmp_path / "out.csv", "sentence1;sentence2;condition\na;b;c\n"
+    done = cli("evaluate", "--model", "words", "--data", "-", "--out", out, stdin=content)
+    assert "Rows scored: 1. None has a label" in done.out
     assert out.read_text() == "sentence1,sentence2,condition,score_words\na,b,c,0.100000001\n"
 
 
-def test_a_failed_run_leaves_the_old_files(table: str, tmp_path: Path) -> None:
+def test_a_failed_run_leaves_the_old_files(table: str, tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "out.csv"
     out.write_text("old")
-    assert cli.main(["evaluate", "--model", "words", "--model", "nope", "--data", table, "--out", str(out)]) == 2
+    cli.refuse("evaluate", "--model", "words", "--model", "nope", "--data", table, "--out", str(out))
     assert out.read_text() == "old"
 
 
-def test_warnings_are_one_line_without_our_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["score", *PAIR, "--condition", "cut", "--model", "words"]) == 0
-    assert "note: sentence 1 was cut after 512 tokens\n" in capsys.readouterr().err
+def test_warnings_are_one_line_without_our_code(cli: Command) -> None:
+    scored = cli("score", *PAIR, "--condition", "cut", "--model", "words")
+    assert "note: sentence 1 was cut after 512 tokens\n" in scored.err
 
 
-def test_interrupt_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["score", *PAIR, "--condition", "interrupt", "--model", "words"]) == 130
-    assert capsys.readouterr().err == "condviz: stopped.\n"
+def test_interrupt_is_quiet(cli: Command) -> None:
+    ended = cli.run("score", *PAIR, "--condition", "interrupt", "--model", "words")
+    assert ended == (130, "", "condviz: stopped.\n")
 
 
-def test_models_lists_what_can_be_loaded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_models_lists_what_can_be_loaded(cli: Command) -> None:
+    lines = cli("models").out.splitlines()
     assert lines[0].split()[:2] == ["name", "method"]
     assert lines[2].split()[0] == "words"
     assert "1,234" in lines[2]
-    assert cli.main(["models", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    listed = json.loads(cli("models", "--json").out, parse_constant=pytest.fail)
     assert [info["name"] for info in listed] == ["words", "trained", "broken"]
     assert listed[0]["score_range"] == [None, None]
 
 
-def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == f"condviz {condviz.__version__}\n"
+def test_version_is_that_of_the_package(cli: Command) -> None:
+    assert cli("--version").out == f"condviz {condviz.__version__}\n"
 
 
-def test_serve_hands_address_and_port_to_the_page(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     launched: list[dict] = []
     page = ModuleType("condviz.ui.app")
     page.launch_options = lambda host, port: {
@@ -357,14 +305,13 @@ def test_serve_hands_address_and_port_to_the_page(
     served |= {"launch": launch, "block_thread": lambda: blocked.append(gc.isenabled())}
     page.build_app = lambda: SimpleNamespace(**served)
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
-    monkeypatch.setattr(cli, "require", lambda *_: None)  # importing gradio takes seconds
-    assert cli.main(["serve", "--port", "8000"]) == 0
+    monkeypatch.setattr("condviz.cli.main.require", lambda *_: None)  # importing gradio takes seconds
+    assert cli("serve", "--port", "8000").out == "Running on http://127.0.0.1:8000\n"
     assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False, "quiet": True}]
-    assert capsys.readouterr().out == "Running on http://127.0.0.1:8000\n"
     assert blocked == [True], "it serves, and looks for garbage"
 
 
-def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     def launch(**_: object) -> None:
         raise OSError("Cannot find empty port")
 
@@ -372,8 +319,7 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
     page.launch_options = lambda host, port: {"server_name": host or "127.0.0.1", "server_port": port or 7860}
     page.build_app = lambda: SimpleNamespace(launch=launch)
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
-    assert cli.main(["serve"]) == 2
-    assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in capsys.readouterr().err
+    assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in cli.refuse("serve")
 
 
 @pytest.mark.parametrize(
@@ -406,42 +352,35 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_data_lists_what_is_there_and_what_is_missing(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     few = {name: corpora.CORPORA[name] for name in ("csts", "mams")}  # building the pairs of all takes long
     monkeypatch.setattr(corpora, "CORPORA", few)
-    assert cli.main(["data"]) == 0
-    printed = capsys.readouterr().out
+    printed = cli("data").out
     assert f"looked in  {data / 'csts'}" in printed
     assert "csts.tar.enc (missing), csts_train.csv (missing), csts_validation.csv, " in printed
     assert re.search(r"^  dev +4 +2$", printed, flags=re.MULTILINE)
     assert f"{data / 'mams' / 'train.xml'} cannot be read" in printed
     assert printed.count("neither csts_train.csv nor csts.tar.enc") == 1
-    assert cli.main(["data", "--json"]) == 0
-    listed = {corpus["name"]: corpus for corpus in json.loads(capsys.readouterr().out)}
+    listed = {corpus["name"]: corpus for corpus in json.loads(cli("data", "--json").out)}
     assert listed["mams"]["licence"] == corpora.CORPORA["mams"].licence
     pairs = {part["name"]: part["pairs"] for part in listed["csts"]["parts"]}
     assert {name for name, number in pairs.items() if number is not None} == {"dev"}
     assert pairs["dev"] == 2
 
 
-def test_data_build_writes_a_table_that_evaluate_reads(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_build_writes_a_table_that_evaluate_reads(data: Path, tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "pairs.csv"
-    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", str(out)]) == 0
-    captured = capsys.readouterr()
+    captured = cli("data", "build", "csts", "--split", "dev", "--out", str(out))
     assert captured.out == ""
     assert "note: 4 rows; 2 sentence pairs under two conditions." in captured.err
     assert "must not be passed on decrypted" in captured.err
-    assert cli.main(["evaluate", "--model", "words", "--data", str(out), "--resamples", "0"]) == 0
-    capsys.readouterr()
-    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", "-"]) == 0
-    assert capsys.readouterr().out == out.read_text()
+    cli("evaluate", "--model", "words", "--data", str(out), "--resamples", "0")
+    assert cli("data", "build", "csts", "--split", "dev", "--out", "-").out == out.read_text()
 
 
 def test_the_password_is_asked_for_in_a_terminal_only(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     (data / "csts" / "csts.tar.enc").write_bytes(b"no archive")
     asked: list[str] = []
@@ -453,19 +392,16 @@ def test_the_password_is_asked_for_in_a_terminal_only(
     monkeypatch.setattr("getpass.getpass", ask)
     words = ["data", "build", "csts", "--split", "train", "--out", "-"]
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
-    assert cli.main(words) == 2
-    assert "set CONDVIZ_CSTS_PASSWORD" in capsys.readouterr().err
+    assert "set CONDVIZ_CSTS_PASSWORD" in cli.refuse(*words)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    assert cli.main(words) == 2
+    assert "is not an OpenSSL-encrypted archive" in cli.refuse(*words)
     assert asked == ["Password of csts.tar.enc: "]
-    assert "is not an OpenSSL-encrypted archive" in capsys.readouterr().err
     monkeypatch.setenv("CONDVIZ_CSTS_PASSWORD", "secret")
-    assert cli.main(words) == 2
+    cli.refuse(*words)
     assert len(asked) == 1
     monkeypatch.delenv("CONDVIZ_CSTS_PASSWORD")
     monkeypatch.setattr("getpass.getpass", Mock(side_effect=EOFError))
-    assert cli.main(words) == 2
-    assert "No password was given" in capsys.readouterr().err
+    assert "No password was given" in cli.refuse(*words)
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
@@ -478,12 +414,10 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert done.returncode == 141
 
 
-def test_an_encoding_without_a_letter_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoding_without_a_letter_is_one_line(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert cli.main(["score", "A café.", "A bar.", "--condition", "é", "--model", "words"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("condviz: The output is ascii, which has no 'é'. Set")
+    ended = cli.run("score", "A café.", "A bar.", "--condition", "é", "--model", "words")
+    assert ended.err.splitlines()[-1].startswith("condviz: The output is ascii, which has no 'é'. Set")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -495,10 +429,9 @@ def test_a_full_disk_is_one_line() -> None:
     assert done.returncode == 2
 
 
-def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path, cli: Command) -> None:
     table = tmp_path / "t.csv"
     table.write_text("sentence1,sentence2,label\nA man surfs.,A girl skis.,2\nA man surfs.,A man rows.,4\n")
     asked = ["evaluate", "--model", "words", "--data", str(table), "--resamples", "0"]
-    assert cli.main(asked) == 2
-    assert "set condition" in capsys.readouterr().err
-    assert cli.main([*asked, "--condition", "the sport"]) == 0
+    assert "set condition" in cli.refuse(*asked)
+    cli(*asked, "--condition", "the sport")

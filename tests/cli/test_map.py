@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from condviz.analysis import compare  # noqa: F401 (before there is a stand-in for the `load` that these take)
-from condviz.cli import main as cli
 from condviz.cli import score, store  # noqa: F401
 from condviz.models import registry
+from tests.commands import Command
 from tests.tiny import CONDITIONS, SENTENCES, tiny_model
 
 
@@ -29,13 +29,10 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_measures_are_printed_and_files_written(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_measures_are_printed_and_files_written(table: Path, tmp_path: Path, cli: Command) -> None:
     page, record = tmp_path / "map.html", tmp_path / "map.json"
-    words = ["map", str(table), "--method", "pca", "--html", str(page), "--json", str(record), "--colour", "value"]
-    assert cli.main(words) == 0
-    printed = capsys.readouterr().out
+    words = ["map", table, "--method", "pca", "--html", page, "--json", record, "--colour", "value"]
+    printed = cli(*words).out
     assert "12 points, 3 conditions" in printed
     for start in ("before", "after", "random matrices", "the sport"):
         assert start in printed
@@ -45,9 +42,8 @@ def test_measures_are_printed_and_files_written(
     assert page.read_text().lower().startswith("<!doctype html>")
 
 
-def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["map", str(table), "--method", "pca", "--condition", "the mood", "--sample", "5"]) == 0
-    captured = capsys.readouterr()
+def test_conditions_can_be_given(table: Path, cli: Command) -> None:
+    captured = cli("map", table, "--method", "pca", "--condition", "the mood", "--sample", "5")
     assert "5 points, 1 condition\n" in captured.out
     assert "there is only one" in captured.out
     assert "random sample of 5 of 12" in captured.err
@@ -63,15 +59,9 @@ def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]
         (["--sample", "0"], "sample must be a whole number of at least 1"),
     ],
 )
-def test_errors_are_one_line(
-    words: list[str], message: str, table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
-    assert cli.main(["map", str(table), *words]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+def test_errors_are_one_line(words: list[str], message: str, table: Path, cli: Command) -> None:
+    assert message in cli.refuse("map", table, *words)
 
 
-def test_options_of_tables_are_refused_for_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["map", "scenes", "--condition", "the sport"]) == 2
-    assert "leave out --condition" in capsys.readouterr().err
+def test_options_of_tables_are_refused_for_the_example(cli: Command) -> None:
+    assert "leave out --condition" in cli.refuse("map", "scenes", "--condition", "the sport")

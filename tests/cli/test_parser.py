@@ -14,8 +14,9 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.cli import options
-from condviz.cli.main import EXAMPLES, _parsers, build_parser, main
+from condviz.cli.main import EXAMPLES, _parsers, build_parser
 from condviz.errors import ConfigError
+from tests.commands import Command
 
 TABLE = """sentence1,sentence2,condition,label
 A man surfs.,A woman skis.,the sport,1
@@ -39,68 +40,52 @@ def test_every_command_has_examples_that_parse() -> None:
         assert callable(build_parser().parse_args(words[:end]).command), line
 
 
-def test_the_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["store", "twins", "--help"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.endswith(f"examples:\n  condviz {EXAMPLES['store twins'][0]}\n")
+def test_the_help_of_a_command_ends_with_its_examples(cli: Command) -> None:
+    assert cli("store", "twins", "--help").out.endswith(f"examples:\n  condviz {EXAMPLES['store twins'][0]}\n")
 
 
 @pytest.mark.parametrize(
     ("words", "meant"),
     [("scor x", "score"), ("score a b --modle csr", "--model"), ("store gruops", "groups"), ("evalute", "evaluate")],
 )
-def test_what_may_have_been_meant_is_said(words: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words.split())
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert f"Did you mean {meant}" in error
-    assert error.count("\n") == 1
+def test_what_may_have_been_meant_is_said(words: str, meant: str, cli: Command) -> None:
+    assert f"Did you mean {meant}" in cli.refuse(*words.split())
 
 
 @pytest.mark.parametrize("form", [["--json"], ["--json", "-"], ["--json=-"]])
 @pytest.mark.parametrize("command", ["models", "evaluate"])
-def test_json_goes_to_standard_output_alone(
-    command: str, form: list[str], table: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_goes_to_standard_output_alone(command: str, form: list[str], table: str, cli: Command) -> None:
     words = {"models": [], "evaluate": ["--data", table, "--model", "minilm", "--resamples", "0"]}[command]
-    assert main([command, *form, *words] if command == "models" else [command, *words, *form]) == 0
-    assert json.loads(capsys.readouterr().out)
+    assert json.loads(cli(command, *form, *words).out if command == "models" else cli(command, *words, *form).out)
 
 
 @pytest.mark.parametrize("form", ["--json={}", "--json {}"])
-def test_json_goes_into_a_file(form: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_goes_into_a_file(form: str, table: str, tmp_path: Path, cli: Command) -> None:
     path = tmp_path / "made.json"
-    assert main(["evaluate", "--data", table, "--model", "minilm", *form.format(path).split()]) == 0
+    printed = cli("evaluate", "--data", table, "--model", "minilm", *form.format(path).split()).out
     assert json.loads(path.read_text())
-    assert "Spearman" in capsys.readouterr().out
-    assert main(["models", f"--json={path}"]) == 0
+    assert "Spearman" in printed
+    cli("models", f"--json={path}")
     assert json.loads(path.read_text())[0]["name"] == "minilm"
 
 
-def test_sentences_behind_json_stay_sentences(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["score", "--json", "A man surfs.", "A woman skis.", "--condition", "the sport", "--model", "minilm"]) == 0
-    )
-    assert json.loads(capsys.readouterr().out)["sentence1"] == "A man surfs."
+def test_sentences_behind_json_stay_sentences(cli: Command) -> None:
+    words = ["A man surfs.", "A woman skis.", "--condition", "the sport", "--model", "minilm"]
+    assert json.loads(cli("score", "--json", *words).out)["sentence1"] == "A man surfs."
 
 
-def test_a_table_goes_to_standard_output(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "--data", table, "--model", "minilm", "--out", "-"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_a_table_goes_to_standard_output(table: str, cli: Command) -> None:
+    words = ["evaluate", "--data", table, "--model", "minilm", "--out", "-"]
+    lines = cli(*words).out.splitlines()
     assert lines[0].endswith("score_minilm")
     assert len(lines) == 3
-    assert main(["evaluate", "--data", table, "--model", "minilm", "--out", "-", "--json", "-"]) == 2
-    assert "--json and --out are both -" in capsys.readouterr().err
+    assert "--json and --out are both -" in cli.refuse(*words, "--json", "-")
 
 
-def test_quiet_leaves_out_notes(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_leaves_out_notes(table: str, cli: Command) -> None:
     words = ["errors", table, "--model", "minilm", "--resamples", "0"]
-    assert main(words) == 0
-    assert "note:" in capsys.readouterr().err
-    assert main([*words, "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    assert "note:" in cli(*words).err
+    assert cli(*words, "--quiet").err == ""
 
 
 def test_an_option_of_a_function_is_one_of_its_command() -> None:
@@ -129,14 +114,13 @@ def test_an_option_of_a_function_is_one_of_its_command() -> None:
         options.given(parser.parse_args(["--points", "1"]), toy)
 
 
-def test_words_has_its_former_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_has_its_former_name() -> None:
     for name in ("words", "router"):
         assert build_parser().parse_args([name, "A man surfs.", "--condition", "the sport"]).sentences
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_can_complete_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    shown = capsys.readouterr().out
+def test_a_shell_can_complete_commands(shell: str, cli: Command) -> None:
+    shown = cli("completion", shell).out
     assert "evaluate" in shown
     assert "--resamples" in shown

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
-from condviz.cli.main import main
 from condviz.errors import ConfigError, DataError
 from condviz.models import registry
 from condviz.models.hub import refusals
 from condviz.ui.train.runs import Share
+from tests.commands import Command
 from tests.hub import Hub, serve_hub
 from tests.models.test_standard import trained
 
@@ -32,22 +32,18 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "models" / "mine"
 
 
-def test_a_model_is_pushed(mine: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["push", "mine", "somebody/mine", "--private"]) == 0
-    assert "somebody/mine" in capsys.readouterr().out
+def test_a_model_is_pushed(mine: Path, hub: Hub, cli: Command) -> None:
+    assert "somebody/mine" in cli("push", "mine", "somebody/mine", "--private").out
     assert hub.made["visibility"] == "private"
     assert hub.files["model.safetensors"] == (mine / "model.safetensors").read_bytes()
     assert "modules.json" in hub.files
 
 
-def test_what_goes_wrong_is_one_line(mine: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_goes_wrong_is_one_line(mine: Path, hub: Hub, cli: Command) -> None:
     for words in (["mine", "no-owner"], ["minilm", "somebody/minilm"], ["nothing", "somebody/nothing"]):
-        assert main(["push", *words]) == 2
+        cli.refuse("push", *words)
     hub.refuses = True
-    assert main(["push", "mine", "somebody/mine"]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 4
-    assert "The hub did not take somebody/mine" in said[-1]
+    assert "The hub did not take somebody/mine" in cli.refuse("push", "mine", "somebody/mine")
 
 
 def test_the_page_pushes_a_finished_training(mine: Path, hub: Hub) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from condviz.analysis import words  # noqa: F401 (before `load` is replaced, which it takes by name)
-from condviz.cli import main as cli
 from condviz.methods.csr import CSR
 from condviz.models import registry
+from tests.commands import Command
 from tests.tiny import SENTENCES, tiny_model
 
 ARGUMENTS = ["router", SENTENCES[0], SENTENCES[1], "--condition", "the sport", "--condition", "the mood"]
@@ -30,11 +30,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> CSR:
     return found
 
 
-def test_text_has_a_line_for_each_word_and_a_column_for_each_condition(
-    model: CSR, capsys: pytest.CaptureFixture
-) -> None:
-    assert cli.main([*ARGUMENTS, "--delete", "1"]) == 0
-    out = capsys.readouterr().out
+def test_text_has_a_line_for_each_word_and_a_column_for_each_condition(model: CSR, cli: Command) -> None:
+    out = cli(*ARGUMENTS, "--delete", "1").out
     weights = model.token_weights(SENTENCES[0], ["the sport", "the mood"]).weights[-1]
     line = next(line.split() for line in out.splitlines() if line.startswith("man "))
     assert line[1:] == [f"{value:.3f}" for value in weights[:, 1]]
@@ -42,28 +39,26 @@ def test_text_has_a_line_for_each_word_and_a_column_for_each_condition(
     assert "without as many random word" in out
 
 
-def test_json_is_the_answer_of_the_endpoint(model: CSR, capsys: pytest.CaptureFixture) -> None:
-    assert cli.main([*ARGUMENTS, "--json", "--delete", "2", "--model", "csr", "--model", "csr@hidden"]) == 0
-    record = json.loads(capsys.readouterr().out)
+def test_json_is_the_answer_of_the_endpoint(model: CSR, cli: Command) -> None:
+    record = json.loads(cli(*ARGUMENTS, "--json", "--delete", "2", "--model", "csr", "--model", "csr@hidden").out)
     assert [found["model"] for found in record["models"]] == ["csr", "csr@hidden"]
     assert record["models"][0]["deletion"]["words"] == 2
     weights = model.token_weights(SENTENCES[1], record["conditions"]).weights
     np.testing.assert_allclose(record["models"][0]["sentences"][1]["weights"], weights, atol=1e-6)
 
 
-def test_csv_can_be_read_back(model: CSR, capsys: pytest.CaptureFixture) -> None:
-    assert cli.main([*ARGUMENTS, "--csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_csv_can_be_read_back(model: CSR, cli: Command) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli(*ARGUMENTS, "--csv").out)))
     assert len(rows) == 2 * sum(len(sentence.split()) for sentence in SENTENCES[:2])
 
 
-def test_figures_are_a_page_of_their_own(model: CSR, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_figures_are_a_page_of_their_own(model: CSR, tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "figures.html"
-    assert cli.main([*ARGUMENTS[:2], "<b>bold</b>", *ARGUMENTS[3:], "--figures", str(out)]) == 0
+    cli(*ARGUMENTS[:2], "<b>bold</b>", *ARGUMENTS[3:], "--figures", str(out))
     page = out.read_text(encoding="utf-8")
     assert page.count("of the paper.</b>") == 3 * 2 * 2  # figures, sentences, conditions
     assert "<b>bold</b>" not in page
-    assert cli.main([*ARGUMENTS, "--figures", str(tmp_path / "nowhere" / "figures.html")]) == cli.USER_ERROR
+    cli.refuse(*ARGUMENTS, "--figures", str(tmp_path / "nowhere" / "figures.html"))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +69,5 @@ def test_figures_are_a_page_of_their_own(model: CSR, tmp_path: Path, capsys: pyt
         ([*ARGUMENTS, "--model", "csr", "--delete", "99"], "number from 1 to 10"),
     ],
 )
-def test_bad_input_is_one_line(model: CSR, capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:
-    assert cli.main(arguments) == cli.USER_ERROR
-    assert message in capsys.readouterr().err
+def test_bad_input_is_one_line(model: CSR, cli: Command, arguments: list[str], message: str) -> None:
+    assert message in cli.refuse(*arguments)

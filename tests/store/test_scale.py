@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 from collections.abc import Iterator
@@ -13,13 +12,13 @@ import numpy as np
 import psutil
 import pytest
 
-from condviz.cli import main as cli
 from condviz.errors import CondvizError, ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import checkpoints, registry
 from condviz.store import build
 from condviz.store.build import build_store
 from condviz.store.corpus import Identity
+from tests.commands import Command
 from tests.models.test_checkpoints import encoder
 from tests.store.test_disk import contents, write_csv
 from tests.tiny import SENTENCES
@@ -91,7 +90,7 @@ def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeyp
 
 @pytest.mark.parametrize("command", ["score -", "evaluate --data - --resamples 0 --out OUT", "map - --method pca"])
 def test_a_command_prints_the_same_with_a_cluster(
-    command: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     monkeypatch.setattr(scale, "TABLE_ROWS", 3)
     asked, run = [], scale.map_slices
@@ -103,10 +102,9 @@ def test_a_command_prints_the_same_with_a_cluster(
     printed = []
     for cluster in ([], ["--ray", "local", "--workers", "2"]):
         out = tmp_path / f"{len(printed)}.csv"
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.encode())))
-        words = [str(out) if word == "OUT" else word for word in command.split()]
-        assert cli.main([*words, "--model", folder, *cluster]) == 0
-        printed.append(capsys.readouterr().out.replace(str(out), "OUT") + (out.read_text() if out.exists() else ""))
+        words = [out if word == "OUT" else word for word in command.split()]
+        said = cli(*words, "--model", folder, *cluster, stdin=table).out.replace(str(out), "OUT")
+        printed.append(said + (out.read_text() if out.exists() else ""))
     assert {"address": "local", "workers": 2} in asked
     assert printed[0] == printed[1]
 

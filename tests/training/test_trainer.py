@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import load_file
 
 import condviz
-from condviz.cli import main as cli
 from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.models import checkpoints
@@ -25,6 +24,7 @@ from condviz.training.loop import Loop, TrainingError
 from condviz.training.model import TrainingModel, build_model
 from condviz.training.recipes import SentenceRecipe, Source
 from condviz.training.trainer import carry_out, shareable, shareable_path
+from tests.commands import Command
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 
@@ -455,7 +455,7 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
         train(recipe, tmp_path / "encoder")
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(tmp_path: Path, cli: Command) -> None:
     quick(tmp_path)
     text = f"""
     name = "toy"
@@ -472,13 +472,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
     (tmp_path / "toy.toml").write_text(text)
     command = ["train", str(tmp_path / "toy.toml"), "--out", str(tmp_path / "toy"), "--device", "cpu"]
-    assert cli.main([*command, "--set", "epochs=1"]) == 0
-    captured = capsys.readouterr()
+    captured = cli(*command, "--set", "epochs=1")
     assert captured.out.strip() == str(tmp_path / "toy")
     assert "step 1 of 1: spearman" in captured.err
-    assert cli.main([*command, "--set", "epoch=1"]) == 2
-    assert "Unknown key epoch. Did you mean epochs?" in capsys.readouterr().err
+    assert "Unknown key epoch. Did you mean epochs?" in cli.refuse(*command, "--set", "epoch=1")
     (tmp_path / "encoder").rename(tmp_path / "other")
-    assert cli.main([*command, "--set", "epochs=1", "--backbone", str(tmp_path / "other")]) == 0
-    capsys.readouterr()
-    assert cli.main(command) == 2
+    cli(*command, "--set", "epochs=1", "--backbone", str(tmp_path / "other"))
+    cli.refuse(*command)

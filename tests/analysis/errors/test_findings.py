@@ -17,7 +17,6 @@ from condviz.analysis.errors.findings import Remark, analyse, find_errors, forma
 from condviz.analysis.errors.measures import check_blindness, worst_conditions
 from condviz.analysis.errors.rewrites import nearest_rows, negate, next_number, replace_word, rewrite
 from condviz.analysis.errors.study import judge, make_study
-from condviz.cli import main as cli
 from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import FIGURES
@@ -27,6 +26,7 @@ from condviz.evaluation.metrics import Metric
 from condviz.plots.errors import render_report, show_figure
 from condviz.types import Pair
 from tests.analysis.errors.toy import WORDINGS, toy_dataset, toy_scores, toy_study
+from tests.commands import Command
 from tests.stand_ins import LengthModel
 
 HOSTILE = "<img src=x onerror=alert(1)>${1}'\"</textarea>"
@@ -335,12 +335,10 @@ def write_table(path: Path) -> Path:
     return scored
 
 
-def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path, cli: Command) -> None:
     table, page, found, rows = (write_table(tmp_path), *(tmp_path / name for name in ("r.html", "r.json", "r.csv")))
-    outputs = ["--html", str(page), "--json", str(found), "--out", str(rows)]
-    code = cli.main(["errors", str(table), "--resamples", "20", "--filter", "gold >= 2", *outputs])
-    out = capsys.readouterr().out
-    assert code == 0
+    outputs = ["--html", page, "--json", found, "--out", rows]
+    out = cli("errors", table, "--resamples", "20", "--filter", "gold >= 2", *outputs).out
     assert "hyper-cl" in out
     assert "difference" in out
     assert "worst conditions" in out
@@ -359,9 +357,6 @@ def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path,
         (["{table}", "--html", "{table}/x.html"], "does not exist"),
     ],
 )
-def test_the_command_says_what_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture, arguments: list[str], message: str
-) -> None:
+def test_the_command_says_what_is_wrong(tmp_path: Path, cli: Command, arguments: list[str], message: str) -> None:
     table = str(write_table(tmp_path))
-    assert cli.main(["errors", *(argument.replace("{table}", table) for argument in arguments)]) == 2
-    assert message in capsys.readouterr().err
+    assert message in cli.refuse("errors", *(argument.replace("{table}", table) for argument in arguments))
