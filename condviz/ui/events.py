@@ -14,13 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from inspect import isgeneratorfunction
-from typing import Any, cast, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 from gradio.block_function import BlockFunction
 from gradio.blocks import BlocksConfig
 from gradio.context import LocalContext, get_blocks_context
 from gradio.events import Dependency, api
+from gradio.state_holder import SessionState
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
@@ -46,14 +48,53 @@ _KINDS = {
 
 
 class Pages(gr.Blocks):
-    """Pages to which every step of an answer is sent whole, and once; read in gradio 6.31.
+    """Pages to which every step of an answer is sent whole, and once, and whose menus ask once; read in gradio 6.31.
 
     gradio sends how a step differs from the one before, and its client edits that one in place, drawn or not: of two
     steps that came together, the change of a component in the first was lost. And it sends the last step twice: the
     second time undid what the visitor had done since, a section that had been opened was closed again.
+
+    A menu of gradio fires when it loses the focus, too: every choice was answered twice, and a menu that was only
+    looked at once. Such an event is answered with nothing where the handler knows what the menu holds.
     """
 
     condviz_pool: ModelPool
+    _menus: ClassVar[WeakKeyDictionary[SessionState, dict[int, dict[int | None, Any]]]] = WeakKeyDictionary()
+    """Session -> menu -> handler -> what the menu held when it was last called; under None what it was last set to."""
+
+    async def call_function(self, block_fn: BlockFunction, *given: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Call a handler, unless a menu asks that holds what it held."""
+        call = inspect.signature(super().call_function).bind(block_fn, *given, **options).arguments
+        state, event = call.get("state"), call.get("event_data")
+        if (
+            state is not None
+            and call.get("iterator") is None
+            and self._is_known(block_fn, call["processed_input"], state, event.target if event else None)
+        ):
+            nothing = {block_fn.outputs[0]: gr.skip()}
+            return {"prediction": nothing, "duration": 0.0, "is_generating": False, "iterator": None}
+        return await super().call_function(block_fn, *given, **options)
+
+    def _is_known(self, block_fn: BlockFunction, values: list[Any], state: SessionState, asking: Any) -> bool:  # noqa: ANN401
+        """Return whether the component that asks is a menu that holds what it held; note what all menus hold."""
+        menus, known = self._menus.setdefault(state, {}), False
+        for part, value in zip(block_fn.inputs, values, strict=True):
+            if isinstance(part, gr.Dropdown):
+                held = menus.setdefault(part._id, {None: part.value})
+                # A component that has been changed is another one for this visitor, with an id of its own.
+                asks = asking is not None and state.blocks_config.blocks.get(part._id) is asking
+                known |= asks and held.get(block_fn._id, held[None]) == value
+                held[block_fn._id] = value
+        return known
+
+    async def postprocess_data(self, block_fn: BlockFunction, predictions: Any, state: SessionState | None) -> list:  # noqa: ANN401
+        """Return what is sent for the outputs, and note what menus are set to."""
+        sent = await super().postprocess_data(block_fn, predictions, state)
+        for part, update in zip(block_fn.outputs, sent, strict=True):
+            changes = update if isinstance(update, dict) else {} if update is None else {"value": update}
+            if state and isinstance(part, gr.Dropdown) and "value" in changes:
+                self._menus.setdefault(state, {})[part._id] = {None: changes["value"]}
+        return sent
 
     def handle_streaming_diffs(
         self, block_fn: BlockFunction, data: list[Any], session_hash: str | None, run: str | None, final: bool,

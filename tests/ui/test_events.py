@@ -13,6 +13,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from gradio.state_holder import SessionState
 
 from condviz.errors import DataError
 from condviz.ui import events
@@ -102,6 +103,28 @@ def test_a_handler_that_is_called_again_ends_its_first_run(monkeypatch: pytest.M
     assert steps[-1][stop] == gr.update(visible=False)
     for answer in (guard("slow"), events._guard(lambda: iter(()), notice, {})()):
         assert list(answer) == [{notice: gr.skip()}], "gradio empties all outputs of an answer without a step"
+
+
+def test_a_menu_asks_only_where_it_holds_another_value() -> None:
+    """A menu of gradio fires when it loses the focus, too: a page was computed anew because somebody looked at it."""
+    with events.Pages() as pages:
+        menu, other, result = gr.Dropdown(["a", "b"], value="a"), gr.Button(), gr.HTML()
+        gr.on([menu.input, other.click], lambda value: value, menu, result)
+        other.click(lambda: {menu: gr.update(value="a", label="Set back")}, None, [menu])
+    session = SessionState(pages)
+    answers, sets_back = pages.fns.values()
+
+    def ask(trigger: gr.Dropdown | gr.Button, value: str) -> Any:
+        # What has been changed is another component for the visitor, and fires as such.
+        event = gr.EventData(session.blocks_config.blocks[trigger._id], {})
+        (sent,) = asyncio.run(pages.process_api(answers, [value], session, event_data=event))["data"]
+        return None if isinstance(sent, dict) else sent
+
+    assert ask(menu, "a") is None, "as the page was built"
+    assert [ask(menu, "b"), ask(menu, "b")] == ["b", None]
+    assert ask(other, "b") == "b", "a button always asks"
+    asyncio.run(pages.process_api(sets_back, [], session))
+    assert [ask(menu, "a"), ask(menu, "b")] == [None, "b"], "the page knows what the server has set"
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:
