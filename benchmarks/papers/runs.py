@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from condviz.methods.base import ConditionalScorer
 from condviz.models.manifest import read_manifest
 from condviz.models.registry import load
 from condviz.paths import ASSETS
-from condviz.training import model as training
 from condviz.training.model import FROZEN_CACHE_BYTES
 from condviz.training.recipes import load_recipe
 from condviz.training.trainer import carry_out
@@ -90,8 +88,8 @@ def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures
     recipe = load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", [*run.changes, f"seed={seed}"])
     with tempfile.TemporaryDirectory() as folder:
         records: list[Mapping[str, Any]] = []
-        with patch.object(training, "EmbeddingCache", lambda _: _vectors(recipe.backbone)):
-            made = carry_out(recipe, Path(folder) / recipe.name, device=device, report=records.append)
+        options = {"device": device, "vectors": _vectors(recipe.backbone), "report": records.append}
+        made = carry_out(recipe, Path(folder) / recipe.name, **options)
         told = {
             "validation": dict(next(iter(read_manifest(made)["metrics"].values()), {})),
             "curve": {f"{one['epoch']:g}": one["spearman"] for one in records if one["event"] == "evaluation"},

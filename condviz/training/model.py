@@ -164,6 +164,7 @@ class SentenceTask(Task):
     Args:
         recipe: How.
         device: Where.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share.
 
     Raises:
         ConfigError, DataError, CheckpointError: As `condviz.train`.
@@ -172,7 +173,7 @@ class SentenceTask(Task):
     best, part = "spearman", "validation"
     collate = staticmethod(collate)
 
-    def __init__(self, recipe: SentenceRecipe, device: str) -> None:
+    def __init__(self, recipe: SentenceRecipe, device: str, *, vectors: EmbeddingCache | None = None) -> None:
         self.recipe, self.device = recipe, device
         self.parts = [load_rows(source, recipe) for source in recipe.train]
         self.held = [load_source(source) for source in recipe.validation]
@@ -188,7 +189,7 @@ class SentenceTask(Task):
             )
         self.order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
-        self.module = build_module(recipe, device)
+        self.module = build_module(recipe, device, vectors)
         self.method = self.module.method
         self.fitted = self.method.method_config.fitted
         self.start = [weight.detach().clone() for weight in self._blended()] if recipe.blend < 1 else []
@@ -271,15 +272,19 @@ FROZEN_CACHE_BYTES = 4 * 2**30
 """Memory for the vectors of a frozen encoder, which every epoch asks for again."""
 
 
-def build_module(recipe: SentenceRecipe, device: str) -> TrainingModel:
-    """Build the model that a recipe trains, with its loss; errors as in `build_model`."""
+def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | None = None) -> TrainingModel:
+    """Build the model that a recipe trains, with its loss; arguments and errors as in `build_model`."""
     pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
-    model = build_model(recipe)
+    model = build_model(recipe, vectors)
     return TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 
 
-def build_model(recipe: SentenceRecipe) -> ConditionalScorer:
+def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
     """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
+
+    Args:
+        recipe: The recipe.
+        vectors: Store for the vectors of a frozen encoder; None makes one.
 
     Raises:
         ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
@@ -287,7 +292,7 @@ def build_model(recipe: SentenceRecipe) -> ConditionalScorer:
         MissingExtraError: If adapters are asked for and peft is not installed.
     """
     model = load_start(recipe)
-    _prepare(model.backbone, recipe)
+    _prepare(model.backbone, recipe, vectors)
     if not model.method_config.fitted and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
             f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
@@ -333,14 +338,14 @@ def take_over(model: ConditionalScorer, name: str) -> None:
         model.load_state_dict(trained.head_state(), strict=False)
 
 
-def _prepare(backbone: Backbone, recipe: SentenceRecipe) -> None:
+def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
     """Choose which weights of the encoder are trained, and how."""
     if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
     if recipe.tuning == "layers":
         freeze_lowest(backbone, recipe.frozen_layers)
     if recipe.tuning == "frozen":
-        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
+        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
     if recipe.tuning == "lora":
         add_adapters(backbone, recipe.lora, frozen_layers=recipe.frozen_layers)
 

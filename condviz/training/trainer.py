@@ -28,6 +28,7 @@ from condviz.types import Trained
 from condviz.version import __version__
 
 if TYPE_CHECKING:
+    from condviz.encoder.cache import EmbeddingCache
     from condviz.training.loop import Loop, Probe, Steer, Task
 
 # torch and transformers take seconds to import: that waits for a training, as the command line asks for options only.
@@ -93,6 +94,7 @@ def carry_out(
     folder: Path | None = None,
     steer: Steer | None = None,
     probes: Sequence[Probe] = (),
+    vectors: EmbeddingCache | None = None,
 ) -> Path:
     """Train as `train` does, with what jobs need; the other arguments and errors are those of `train`.
 
@@ -102,6 +104,7 @@ def carry_out(
         folder: Where states and log are kept; None takes a hidden folder beside `out`.
         steer: Asked after each step whether to save and stop.
         probes: Pairs whose scores are noted at the start and at each evaluation.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share; None makes one.
 
     Returns:
         The checkpoint: the very files that were loaded again and compared with the trained model.
@@ -124,7 +127,7 @@ def carry_out(
     if isinstance(recipe, LinkRecipe):
         task: Task = LinkTask(recipe, device, report=report)
     else:
-        task = SentenceTask(cast("SentenceRecipe", recipe), device)
+        task = SentenceTask(cast("SentenceRecipe", recipe), device, vectors=vectors)
     loop = Loop(task, run, report=report, steer=steer, probes=probes)
     started = time.time()
     if state is not None:  # what the steps and evaluations up to it took

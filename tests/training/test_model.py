@@ -11,11 +11,13 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
+from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError
 from condviz.training.data import Batch, collate, load_source, make_units
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.model import SentenceTask, TrainingModel, build_model, load_pretrained
 from condviz.training.recipes import Loss, SentenceRecipe
+from condviz.training.trainer import carry_out
 from tests.tiny import encoded_rows
 from tests.training.toy import toy_recipe
 
@@ -211,3 +213,12 @@ def test_heads_can_start_near_the_identity(tmp_path: Path, method: str, config: 
 def test_recipes_that_cannot_be_carried_out(tmp_path: Path, method: str, changes: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(tmp_path, method, {}, **changes)
+
+
+def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -> None:
+    recipe, vectors = toy_recipe(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, epochs=1), EmbeddingCache()
+    carry_out(recipe, tmp_path / "first", device="cpu", vectors=vectors)
+    hits, misses = vectors.hits, vectors.misses
+    carry_out(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu", vectors=vectors)
+    assert vectors.misses == misses
+    assert vectors.hits > hits
