@@ -37,15 +37,18 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from benchmarks.board import fill_document, read_marked
 from benchmarks.common import conditions, mixed_sentences, ratio, times_in_turns
+from condviz.analysis.words import tell_pair
 from condviz.data import cebab, mams, scene_tables, scenes
 from condviz.data.corpus import fraction, read_release
 from condviz.data.files import write_text
+from condviz.data.texts import is_content, split_words
 from condviz.encoder.applies import WEIGHTS, AppliesHead, _parts, applies, logits, places, token_states
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
 from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import load
 from condviz.paths import ASSETS
+from condviz.types import TOLD
 
 FIGURES, OWN = WEIGHTS.with_suffix(".json"), ASSETS / "applies_pairs.tsv"
 MARKS, OWN_MARKS, COST_MARKS = (
@@ -393,12 +396,24 @@ def shift() -> str:
     stored = load_file(WEIGHTS)
     stored["direct.bias"] -= min(0.0, float(told[int(FALSE * len(told))]) - 0.01) / 4
     save_file(stored, WEIGHTS)
-    return _format_own([row[0] for row in rows[1::2]], *read(1))
+    return _format_own([row[0] for row in rows[1::2]], *read(1), beside=_beside(rows, asked))
 
 
-def _format_own(domains: Sequence[str], told: np.ndarray, *others: np.ndarray) -> str:
+def _beside(rows: Sequence[Sequence[str]], asked: Sequence[Sequence[str]]) -> np.ndarray:
+    """Judge held-out sentences, each beside every other of its domain that shares a word: flagged, (kinds, pairs)."""
+    judge, flagged = load("minilm"), []
+    words = [{word.text.casefold() for word in split_words(row[1]) if is_content(word.text)} for row in rows]
+    for i, row in list(enumerate(rows))[1::2]:
+        others = [other[1] for j, other in enumerate(rows) if other[0] == row[0] and j != i and words[i] & words[j]]
+        flagged += [tell_pair(judge, [row[1], other], asked[i])[0] < TOLD for other in others]
+    return np.stack(flagged, axis=1)
+
+
+def _format_own(domains: Sequence[str], told: np.ndarray, *others: np.ndarray, beside: np.ndarray) -> str:
     """Format how many told pairs and others fall below a logit: as shipped, over all and by domain, and a curve."""
     rows = [("as shipped", told, others, 0.0)]
+    pairs = 0.5 - beside
+    rows.append(("as shipped, in a pair that shares a word", pairs[0], pairs[1:], 0.0))
     for domain in dict.fromkeys(domains):
         own = np.array(domains) == domain
         rows.append((f"as shipped, {domain}", told[own], [values[own] for values in others], 0.0))

@@ -12,7 +12,7 @@ import numpy as np
 from annotated_doc import Doc
 
 from condviz.analysis.reference import percentile, reference_pairs, reference_scores
-from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out
+from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out, tell_pair
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.evaluation.csts import listed
@@ -24,11 +24,11 @@ from condviz.types import Comparison, Progress
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
-FITTING, LEAST = 60, 4
+FITTING, LEAST = 60, 2
 """Conditions of the library that are tried for a pair: at most, and at least."""
-SURE, BEYOND = 0.7, 1.2
+SURE, BEYOND, CLEAR = 0.7, 1.2, 2.5
 """What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
-texts get: the estimate is high for some conditions whatever the text."""
+texts get, in one of two sentences at least so many: the estimate is high for some conditions whatever the text."""
 OTHERS = 80
 """Sentences that tell what other texts get."""
 SAME_WORDING = 0.6
@@ -72,7 +72,7 @@ def compare(
     loaded = [load(model) for model in listed(models)]
     if not loaded:
         raise DataError("No model is chosen. Choose at least one.")
-    applies = loaded[0].applies([sentence1, sentence2], conditions)  # first: its pass gives models that pool theirs
+    applies = tell_pair(loaded[0], [sentence1, sentence2], conditions)  # first: its pass gives models that pool theirs
     scores, unconditional, percentiles, plain = [], [], [], []
     for done, model in enumerate(loaded, start=1):
         reference = reference_scores(model)
@@ -195,9 +195,8 @@ def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     `LEAST` nearest to it are returned.
     """
     told, beyond = tell_library([sentence1, sentence2])
-    order = np.argsort(-beyond.min(axis=0), kind="stable")
-    count = int(told.all(axis=0).sum())
-    order = sorted(order, key=lambda place: not told[:, place].all())[: max(LEAST, min(FITTING, count))]
+    shared = told.all(axis=0) & (beyond.max(axis=0) >= CLEAR)
+    order = np.lexsort([-beyond.min(axis=0), ~shared])[: max(LEAST, min(FITTING, int(shared.sum())))]
     return tuple(library_conditions()[place] for place in sorted(distinct(order)))
 
 

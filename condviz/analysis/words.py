@@ -14,7 +14,15 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.analysis.reference import reference_pairs
-from condviz.data.texts import check_condition, check_conditions, check_sentence, leave_out, plain_cell, split_words
+from condviz.data.texts import (
+    check_condition,
+    check_conditions,
+    check_sentence,
+    is_content,
+    leave_out,
+    plain_cell,
+    split_words,
+)
 from condviz.errors import DataError
 from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
@@ -31,6 +39,8 @@ MAX_CONDITIONS = 12
 """Strips that can be compared by eye."""
 DRAWS = 20
 MAX_DELETED = 10
+DOUBT = 1.0
+"""Logits by which a sentence has to miss what the other one of its pair tells, where they share a word."""
 HELD_OUT = 5
 """Sentences that words chosen by leaving out are tested against."""
 
@@ -248,8 +258,25 @@ def read_words(
         texts=weights,
         scores=scores,
         unconditional=unconditional,
-        untold=tuple(np.flatnonzero((model.applies(texts, conditions) < TOLD).any(axis=0)).tolist()),
+        untold=tuple(np.flatnonzero((tell_pair(model, texts, conditions) < TOLD).any(axis=0)).tolist()),
     )
+
+
+def tell_pair(model: ConditionalScorer, texts: Sequence[str], conditions: Sequence[str]) -> np.ndarray:
+    """Estimate whether each of one or two sentences tells what conditions ask for, as `model.applies` does.
+
+    Where one of two tells it and both hold the same word, as "phone" under the product, the other one counts as silent
+    only if it misses by more than `DOUBT`. How much that leaves unmarked: docs/results.md.
+
+    Returns:
+        (1 or 2, m) float32 in [0, 1].
+    """
+    found = model.applies(texts, conditions)
+    words = [{word.text.casefold() for word in split_words(text) if is_content(word.text)} for text in texts]
+    if len(texts) == 2 and words[0] & words[1]:
+        lifted = found / (found + (1 - found) * np.float32(np.exp(-DOUBT)))
+        found = np.where(found[::-1] >= TOLD, lifted, found)
+    return found
 
 
 def check_texts(sentences: str | Sequence[str], conditions: str | Sequence[str]) -> tuple[list[str], list[str]]:

@@ -38,6 +38,12 @@ within would you your yours
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English function words; numerals and negations are not among them."""
 
+
+def is_content(word: str) -> bool:
+    """Return whether a word is neither a mark nor a function word."""
+    return word.casefold() not in FUNCTION_WORDS and any(map(str.isalnum, word))
+
+
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")

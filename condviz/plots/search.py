@@ -10,10 +10,9 @@ from markupsafe import Markup
 
 from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.search import GOOD_PERCENTILE
-from condviz.data.texts import looks_english
+from condviz.data.texts import is_content, looks_english
 from condviz.plots.html import render
 from condviz.plots.similarity import share
-from condviz.plots.words import is_quiet
 from condviz.types import TOLD
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _is_common(hit: Hit) -> bool:
 
 def words_of(hit: Hit) -> list[str]:
     """Return the words that carry a hit, marks and function words left out, strongest first."""
-    return [word for word in hit.carried_by if not is_quiet(word)][:CARRYING]
+    return [word for word in hit.carried_by if is_content(word)][:CARRYING]
 
 
 def _parts(hit: Hit) -> list[tuple[str, float | None]]:

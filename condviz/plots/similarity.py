@@ -6,9 +6,8 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.data.examples import expected_levels
-from condviz.data.texts import not_english
+from condviz.data.texts import is_content, not_english, split_words
 from condviz.plots.html import render
-from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Attribution, Comparison
 
 LITTLE = 10.0
@@ -63,6 +62,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         "model": comparison.models[0].title,
         "blind": unread(comparison),
         "unknown": list(dict.fromkeys(word for words in comparison.unknown for word in words)),
+        "scant": not all(map(is_telling, (comparison.sentence1, comparison.sentence2))),
         "wrong": misordered(comparison),
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
@@ -74,6 +74,12 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
         values |= {"spread": float(places[high] - places[low]), "place": share(places[high])}
     return render("similarity/headline.html", known=len(known), little=LITTLE, **values)
+
+
+def is_telling(sentence: str) -> bool:
+    """Return whether a sentence has a word or number of its own, more than a letter."""
+    words = [word.text for word in split_words(sentence)]
+    return any(is_content(word) and (len(word) > 1 or not word.isascii() or word.isdigit()) for word in words)
 
 
 def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> Markup:
@@ -126,7 +132,7 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
         numbers in which the sentences differ that are neither, because they hardly count.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
-    known = ((word.text.lower(), float(effect)) for word, effect in effects if not is_quiet(word.text))
+    known = ((word.text.lower(), float(effect)) for word, effect in effects if is_content(word.text))
     counted = sorted((pair for pair in known if np.isfinite(pair[1])), key=lambda pair: -abs(pair[1]))
     largest = abs(counted[0][1]) if counted else 0.0
     raises = largest > 0 and counted[0][1] > 0

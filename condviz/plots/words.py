@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.words import DeletionTest, WordReading
-from condviz.data.texts import FUNCTION_WORDS, not_english
+from condviz.data.texts import is_content, not_english
 from condviz.plots.html import plain, render
 from condviz.plots.html import signed as with_sign
 from condviz.types import TokenWeights, Word
@@ -81,11 +81,6 @@ def layer_index(text: TokenWeights, layer: int) -> int:
     return max(layer, -len(text.weights))
 
 
-def is_quiet(word: str) -> bool:
-    """Return whether a word is a mark or a function word, which carries no printed number."""
-    return word.casefold() in FUNCTION_WORDS or not any(map(str.isalnum, word))
-
-
 def heaviest_word(text: TokenWeights, condition: int) -> str:
     """Return the word of the largest size under a condition; marks count only where there is nothing else."""
     sizes = np.abs(text.weights[-1, condition])
@@ -151,7 +146,7 @@ def make_cells(
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
     for i, word in enumerate(words):
-        numbers = () if is_quiet(word.text) else tuple(_printed(float(value), scale) for value in values[:, i])
+        numbers = tuple(_printed(float(value), scale) for value in values[:, i]) if is_content(word.text) else ()
         cells.append(
             Cell(
                 before=sentence[end : word.start] if sentence else " " * (word.start > end > 0),

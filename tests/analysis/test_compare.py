@@ -10,10 +10,11 @@ import pytest
 
 from condviz.analysis import reference as module
 from condviz.analysis.compare import compare, distinct, fitting, library_conditions, rank_conditions
-from condviz.analysis.words import leave_one_word_out
+from condviz.analysis.words import leave_one_word_out, tell_pair
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.types import Pair
+from condviz.models.registry import load
+from condviz.types import TOLD, Pair
 from tests.tiny import CONDITIONS, SENTENCES, WORDS
 
 ONE, TWO = SENTENCES[0], SENTENCES[1]
@@ -46,6 +47,14 @@ def test_a_comparison_holds_what_single_calls_give(models: list[ConditionalScore
         np.testing.assert_allclose(result.unconditional[i], model.score_unconditional([ONE], [TWO])[0], atol=1e-6)
     assert ((result.percentiles >= 0) & (result.percentiles <= 100)).all()
     assert result.notes == ()
+
+
+@pytest.mark.slow
+def test_a_sentence_is_silent_about_what_the_other_tells_by_the_same_word_only_in_a_clear_case() -> None:
+    pair = ["The battery of this phone dies by noon.", "This phone lasts two full days on one charge."]
+    found = tell_pair(load("minilm"), pair, ["the product", "the price", "kfjgha wqzxvb"]) >= TOLD
+    assert found.tolist() == [[True, False, False], [True, False, False]]
+    assert not tell_pair(load("minilm"), [pair[0], "It lasts two full days."], ["the product"])[0] >= TOLD
 
 
 def test_the_answer_is_plain_json(models: list[ConditionalScorer]) -> None:

@@ -35,6 +35,23 @@ def test_what_a_sentence_may_not_say_is_marked_and_left_out_of_the_headline(comp
     assert similarity.bars(comparison).count("may not say") == 1
 
 
+def test_words_that_carry_a_score_are_not_named_where_a_sentence_may_not_say(comparison: Comparison) -> None:
+    words = ((Word("man", 2, 5),), (Word("woman", 2, 7),))
+    read = Attribution("length", "the sport", 0.9, *words, np.array([0.5], np.float32), np.array([0.2], np.float32))
+    drawn = similarity.bars(replace(comparison, words=(read,) * 3))
+    rows = drawn.split("<li ")[1:]
+    assert [("may not say" in row, "by <b" in row) for row in rows] == [(False, True), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "telling"), [("a", False), ("b.", False), ("It is.", False), ("No.", True), ("5", True)]
+)
+def test_too_little_text_is_said_and_no_verdict_given(comparison: Comparison, sentence: str, *, telling: bool) -> None:
+    head = similarity.headline(replace(comparison, sentence1=sentence))
+    assert ("too little" in head) != telling
+    assert ("alike" in head) == telling
+
+
 def test_equal_conditions_are_named_each(comparison: Comparison) -> None:
     places = np.full_like(comparison.percentiles, 50)
     head = similarity.headline(replace(comparison, percentiles=places))

@@ -10,6 +10,7 @@ import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.words import WordReading, read_words
+from condviz.data.texts import is_content
 from condviz.methods import CSRPrefix
 from condviz.methods.baselines import BiEncoder
 from condviz.methods.catalog import BiEncoderConfig, CSRPrefixConfig
@@ -121,7 +122,7 @@ def test_without_a_router_the_scale_has_two_sides(csr: CSR) -> None:
 
 def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> None:
     weights = reading.texts[1].weights.copy()
-    place = next(i for i, word in enumerate(reading.texts[1].words) if not words.is_quiet(word.text))
+    place = next(i for i, word in enumerate(reading.texts[1].words) if is_content(word.text))
     weights[-1, :, place] = 0.1, 0.4
     changed = replace(reading, texts=(reading.texts[0], replace(reading.texts[1], weights=weights)))
     word = reading.texts[1].words[place].text
