@@ -197,7 +197,7 @@ def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     told, beyond = tell_library([sentence1, sentence2])
     shared = told.all(axis=0) & (beyond.max(axis=0) >= CLEAR)
     order = np.lexsort([-beyond.min(axis=0), ~shared])[: max(LEAST, min(FITTING, int(shared.sum())))]
-    return tuple(library_conditions()[place] for place in sorted(distinct(order)))
+    return tuple(library_conditions()[place] for place in sorted(distinct(order.tolist())))
 
 
 def rank_conditions(
