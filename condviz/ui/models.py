@@ -47,8 +47,6 @@ PATIENCE = {
 PLACES = {"cpu": "a laptop or a small server", "gpu": "a GPU"}
 PART = "csts"
 """Of the benchmark: rated by people."""
-LABEL = (22, 7)
-"""Per cent of the picture that a name takes, across and up."""
 SECONDS = 2.0
 """Between two looks at what has been loaded."""
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\r?\n.*?\r?\n---\r?\n", re.DOTALL)
@@ -86,7 +84,7 @@ class ModelsTab:
 
     def __init__(self, page: Page) -> None:
         self.page, self.pool = page, page.pool
-        start = View(self.pool.default)
+        start = View(self._best())
         self.view = gr.State(start)
         with gr.Row(elem_classes="cv-split cv-models-split"):
             with gr.Column(scale=8, min_width=320):
@@ -95,7 +93,8 @@ class ModelsTab:
             with gr.Column(scale=5, min_width=320, elem_id="cv-models-panel"):
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
                 safe = {"sanitize_html": True, "container": False, "latex_delimiters": []}
-                self.card = gr.Markdown(self._card(start.model), elem_id="cv-models-card", **safe)
+                with section("The whole card", elem_id="cv-models-card-whole"):
+                    self.card = gr.Markdown(self._card(start.model), elem_id="cv-models-card", **safe)
         title = "Which one for me? Accuracy against speed"
         with Section(page, "choose", title, self.show_choice, heavy=False) as self.choice:
             self.choose = Choose()
@@ -141,7 +140,7 @@ class ModelsTab:
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
         by = MEAN if by in PARTS and by not in COLUMNS else by  # links to columns that there were
-        return self._show(View(first(values, "m", self.pool.default), metric, by)) | {
+        return self._show(View(first(values, "m", self._best()), metric, by)) | {
             **self.encoders.restore(values),
             **self.choose.restore(values),
         }
@@ -150,7 +149,7 @@ class ModelsTab:
         """Show the table again: a model may have been trained or deleted, perhaps the one whose card is shown."""
         shown = {self.notice: gr.skip(), self.table: self._table(view)}
         if view.model not in (*self.pool.names, *registry.link_models()):
-            shown = self._show(replace(view, model=self.pool.default))
+            shown = self._show(replace(view, model=self._best()))
         return shown | self.show_untrained()
 
     def look(self, view: View) -> tuple[str, gr.Timer]:
@@ -212,14 +211,20 @@ class ModelsTab:
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(rows), "problem": problem}
         return render("models/table.html", view=view, asked=asked, opening=opening, metrics=METRICS, **drawn)
 
+    def _best(self) -> str:
+        """Return the model that the headline names first, whose card the page opens with."""
+        rows = [row for row in self._rows(self._board()[0], View().metric) if row.info.trained]
+        found = self._headline(rows)
+        return found[3][0].info.name if found else self.pool.default
+
     @staticmethod
-    def _headline(rows: Sequence[Row]) -> tuple[str, str, list[Row]] | None:
-        """Find the best by people's ratings, else on our own tests: column, title, best and as good."""
+    def _headline(rows: Sequence[Row]) -> tuple[str, str, int, list[Row]] | None:
+        """Find the best by people's ratings, else on our own tests: column, title, how many, best and as good."""
         named = {row.info.name: row for row in rows}
         for column, title in (("csts", "On C-STS, rated by people,"), (MEAN, "On this project’s own tests")):
             figures = {name: row.figures[column] for name, row in named.items() if column in row.figures}
             if best := leading(figures):
-                return column, title, [named[name] for name in best]
+                return column, title, len(figures), [named[name] for name in best]
         return None
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
@@ -346,35 +351,22 @@ class Choose:
         best = leading({name: right[name] for name in quick})
         noted = urlencode({"task": task, "time": patience, "place": place})
         shown = {"best": best, "right": right, "work": work, "titles": {info.name: info.title for info in infos}}
-        shown |= _place(right, work, quick, best)
+        shown["lines"] = _draw(right, work, quick)
         return {self.answer: render("models/choose.html", noted=noted, count=len(quick), **shown)}
 
 
-def _place(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequence[str], best: Sequence[str]) -> dict:
-    """Place the models in the picture: work across, on a scale of factors, and accuracy up, with its interval."""
-    if not right:
-        return {"points": (), "across": (), "up": ()}
-    most = max(work.values())
-    x = Axis(math.log10(min(work.values())) - 0.65, math.log10(most) + 0.1, 0, 100)  # names stand left of their dots
+def _draw(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a line for each model, the most accurate first: accuracy, interval and work, and their places, in %."""
     spans = {name: np.array([one.value, one.low, one.high], float) for name, one in right.items()}
-    y = Axis(min(span[1] for span in spans.values()) - 2, max(span[2] for span in spans.values()) + 2, 100, 0)
-    points = []
-    for name, span in sorted(spans.items(), key=lambda found: found[0] in quick):
-        beaten = any(spans[other][0] > span[0] and work[other] <= work[name] for other in spans if other != name)
-        value, low, high = map(y.place, span.tolist())
-        points.append({
-            "name": name, "x": x.place(math.log10(work[name])), "y": value, "low": low, "high": high,
-            "quick": name in quick, "best": name in best[:1], "named": not beaten,
-        })  # fmt: skip
-    taken: list[tuple[float, float]] = []
-    for one in sorted(points, key=lambda point: (not point["best"], point["y"])):
-        free = all(abs(one["x"] - across) > LABEL[0] or abs(one["y"] - up) > LABEL[1] for across, up in taken)
-        one["named"] = free and (one["named"] or one["best"])
-        taken += [(one["x"], one["y"])] * one["named"]
-    ticks = [
-        (x.place(math.log10(times)), f"{times} ×") for times in (1, 2, 5, 10, 20, 50, 100, 200, 500) if times <= most
-    ]
-    return {"points": points, "across": ticks, "up": y.ticks()}
+    low, high = min((span[1] for span in spans.values()), default=0.0), max((s[2] for s in spans.values()), default=1.0)
+    x = Axis(low, high, 0, 100)
+    return [
+        {
+            "name": name, "value": span[0], "span": [x.place(value) for value in span], "work": work[name],
+            "share": 100 * work[name] / max(work.values()), "quick": name in quick,
+        }
+        for name, span in sorted(spans.items(), key=lambda found: -found[1][0])
+    ]  # fmt: skip
 
 
 TAB = Tab("models", "Models", ModelsTab)

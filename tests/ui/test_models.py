@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html import unescape
 from types import SimpleNamespace
@@ -101,8 +102,14 @@ def test_the_endpoint_lists_all(tab: ModelsTab) -> None:
 
 def test_after_the_model_that_was_shown_has_been_deleted_the_default_is(tab: ModelsTab) -> None:
     shown = tab.refresh(View("deleted", "spearman", "name"))
-    assert shown[tab.view] == View(tab.pool.default, "spearman", "name")
-    assert f'"{tab.pool.default}"' in unescape(str(shown[tab.head]))
+    assert shown[tab.view] == View(tab._best(), "spearman", "name")
+    assert f'"{tab._best()}"' in unescape(str(shown[tab.head]))
+
+
+def test_the_first_card_is_that_of_the_model_that_the_headline_names(tab: ModelsTab) -> None:
+    headline = str(tab.table.value).partition("cv-headline")[2]
+    assert tab.pool.info(tab._best()).title == re.search(r"<strong>(.*?)</strong>", headline)[1]
+    assert f'load("{tab._best()}")' in unescape(str(tab.head.value))
 
 
 def test_a_chosen_model_that_was_deleted_leaves_the_menu() -> None:
