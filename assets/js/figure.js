@@ -36,7 +36,7 @@
   const enlarge = (value, key = "") => {
     if (Array.isArray(value)) return value.map((item) => enlarge(item));
     if (!value || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
-    const grows = (name) => (/font$/i.test(key) && name === "size") || key === "margin";
+    const grows = (name) => (/font$/i.test(key) && name === "size") || key === "margin" || /^[xy]shift$/.test(name);
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, grows(name) ? PRESENT * item : enlarge(item, name)]));
   };
   const forPresent = (layout) => (document.documentElement.classList.contains("cv-present") ? enlarge(layout) : layout);

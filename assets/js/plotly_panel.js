@@ -173,6 +173,7 @@
       if (this.selected && !this.selected.length) this.selected = null;
       if (!this.places.has(this.marked)) this.marked = null;
       this.share = 1;
+      this.root.dataset.share = "1.00";
       const slider = this.root.querySelector(".cv-figure-morph");
       slider.hidden = !this.ends.some(Boolean);
       slider.querySelector("input").value = 1;

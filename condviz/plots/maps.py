@@ -38,9 +38,9 @@ SYMBOLS = {
 }
 """Shape of plotly -> the same as a character, for legends."""
 NUMERIC_SHARE = 0.95
-SMALLEST_PICTURE, LARGE_PICTURE = 290, 640
-"""Pixels across, on a phone and beside the form: labels may cover neither each other nor points on either; a character
-is 7 wide."""
+PICTURES = (290, 340, 420, 520, 640)
+"""Pixels across, from a phone to a beamer: labels may touch neither each other nor points on any; a character is 7
+wide, and a point 10."""
 CAUTION = (
     "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
     "measured in the original space."
@@ -367,17 +367,17 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
 
 
 def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
-    """Label clusters, the largest first, each where it covers fewest points; one that covers more than one is left out.
+    """Label clusters, the largest first, each where it touches no point; one that finds no such place is left out.
 
     The points are drawn at `places`, (n, 2); `reach` is half the width of the picture. A label keeps its distance to
     the edge of its cluster in pixels, so that it stays there on any screen.
     """
-    pixels = np.array([2 * reach / across for across in (SMALLEST_PICTURE, LARGE_PICTURE)])
+    pixels = 2 * reach / np.array(PICTURES)
     taken: list[tuple[np.ndarray, np.ndarray, float]] = []
     labels = []
     for topic in topics:
         words = ", ".join(topic.words)
-        half, spots = 3.5 * len(words), []
+        half = 3.5 * len(words)
         for side, line in itertools.product((0, 1, -1), (0, 1)):
             right, up = side * half, 14 + 19 * line
             x, y = topic.x + right * pixels, topic.y + up * pixels
@@ -385,15 +385,15 @@ def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[d
                 ((abs(y - other) > 18 * pixels) | (abs(x - at) > (half + width) * pixels)).all()
                 for at, other, width in taken
             )
-            if free and (abs(x) + half * pixels < reach).all() and (y + 9 * pixels < reach).all():
-                covered = [
-                    int((np.abs(places - spot) < (half * pixel, 12 * pixel)).all(axis=1).sum())
-                    for *spot, pixel in zip(x, y, pixels, strict=True)
-                ]
-                spots.append((max(covered), right, up, x, y))
-        if spots and (best := min(spots, key=lambda spot: spot[0]))[0] <= 1:
-            _, right, up, x, y = best
+            touched = any(
+                (np.abs(places - spot) < ((half + 6) * pixel, 14 * pixel)).all(axis=1).any()
+                for *spot, pixel in zip(x, y, pixels, strict=True)
+            )
+            inside = (abs(x) + half * pixels < reach).all() and (y + 9 * pixels < reach).all()
+            if not free or touched or not inside:
+                continue
             taken.append((x, y, half))
             place = {"x": topic.x, "y": topic.y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
             labels.append({**place, "text": plain(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
+            break
     return labels

@@ -12,17 +12,7 @@ from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
 from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
-from condviz.plots.maps import (
-    LARGE_PICTURE,
-    SMALLEST_PICTURE,
-    SYMBOLS,
-    colouring,
-    headline,
-    legend,
-    plot_side,
-    shapes,
-    to_html,
-)
+from condviz.plots.maps import PICTURES, SYMBOLS, colouring, headline, legend, plot_side, shapes, to_html
 
 
 def make_map(conditions: list[str], values: list[str], texts: list[str] | None = None, **rest: object) -> EmbeddingMap:
@@ -144,16 +134,19 @@ def test_labels_cover_neither_each_other_nor_points_where_there_is_room() -> Non
     made = make_map(["a"] * 40, [*"xy"] * 20)
     for side in (made.before, made.after):
         side.layout[:] = [[-2, -2], [2, 2]] * 19 + [[0, 0.1]] * 2  # where the first label would stand
-    topics = tuple(Topic(("word", "other"), x, 0.0, 19) for x in (0.0, 0.1))
+    topics = tuple(Topic(("word", "other"), x, 0.0, 19) for x in (0.1, -0.9))
     made = replace(made, before=replace(made.before, topics=topics))
-    layout = plot_side(made, "before", colouring(made, "condition")).layout
+    plotted = plot_side(made, "before", colouring(made, "condition"))
+    layout = plotted.layout
     wide = 7 * len("word, other")
-    for across in (SMALLEST_PICTURE, LARGE_PICTURE):
+    for across in PICTURES:
         pixel = (layout.xaxis.range[1] - layout.xaxis.range[0]) / across
         spots = [(one.x + one.xshift * pixel, one.y + one.yshift * pixel) for one in layout.annotations]
         (x, y), (right, high) = spots
         assert abs(x - right) > wide * pixel or abs(y - high) > 18 * pixel
-    assert all(one.xshift or one.yshift > 14 for one in layout.annotations)
+        for spot in spots:
+            places = np.stack([np.concatenate([trace[axis] for trace in plotted.data]) for axis in "xy"], axis=1)
+            assert (np.abs(places - spot) >= (wide / 2 * pixel, 14 * pixel)).any(axis=1).all()
 
 
 def test_a_label_that_would_cover_points_everywhere_is_left_out() -> None:

@@ -258,7 +258,7 @@ def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_
     tab: MapTab, tmp_path: object
 ) -> None:
     def fields(form: Form) -> list:
-        return [*list(vars(form).values())[:-1], *DRAWN_OTHERWISE.values()]
+        return [*list(vars(form).values())[:-1], *DRAWN_OTHERWISE.values(), None]
 
     assert tab.notice not in tab.boxes(*fields(Form("case"))), "it is emptied"
     assert tab.boxes(*fields(Form("case", "texts", conditions="")))[tab.conditions] == view.CONDITIONS
@@ -273,14 +273,18 @@ def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_
 
 
 def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: object) -> None:
-    def after(form: Form) -> dict:
+    def after(form: Form, shown: Shown | None = None) -> dict:
         values = [getattr(form, name) for name in Form.__dataclass_fields__ if name != "drawn"]
-        return tab.conditions_of_table(*values, *form.drawn.values())
+        return tab.conditions_of_table(*values, *form.drawn.values(), shown)
 
     assert after(Form("case"))[tab.box_typed]["visible"] is False
     path = tmp_path / "notes.csv"
     path.write_text("text,topic\n" + "".join(f"Note {n} of the court.,{'ab'[n % 2]}\n" for n in range(8)))
     own = Form("case", "table", table=inspect(POINTS, Reading(str(path))).reading)
+    assert after(Form("case", "table"))[tab.box_typed]["visible"] is False, "there is no file yet"
+    example = Shown(lambda: None, Form("case"), "value")
+    told = [after(form, example)[tab.panels["after"]]["message"]["text"] for form in (Form("case"), own)]
+    assert (told[0], "Draw map" in told[1]) == ("", True), "the example is not taken for one's own texts"
     assert after(own)[tab.conditions] == "the topic", "not the conditions of the example"
     assert after(replace(own, conditions="the verdict"))[tab.conditions] == gr.skip()
 

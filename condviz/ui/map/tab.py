@@ -109,7 +109,9 @@ class MapTab:
                 html(render("map/table_help.html"), elem_id="cv-map-table-help")
                 self.own = Import(self.file, POINTS, "cv-map")
             self.table = self.own.reading
-            self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
+            self.rows = gr.Number(
+                start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130, visible=False
+            )
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
             label = "Sentences, one per line; each appears once per condition"
             self.sentences = text_box(start.sentences, label, "cv-map-sentences", visible=False, scale=2, **boxed)
@@ -134,8 +136,9 @@ class MapTab:
     def _connect(self) -> None:
         fields = [getattr(self, name) for name in Form.__dataclass_fields__ if name != "drawn"]
         form = [*fields, *self.drawn.components.values()]
-        boxes = [self.aspects, self.box_table, self.box_typed, self.sentences]
         panels = list(self.panels.values())
+        boxes = [self.aspects, self.box_table, self.box_typed, self.sentences, self.rows]
+        stale = [*form, self.shown], [*boxes, self.conditions, *panels]
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
         whole = [*picked, self.colour, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
@@ -145,8 +148,8 @@ class MapTab:
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
-        connect(self.source.input, self.boxes, form, [*boxes, self.conditions], **light)
-        connect(self.table.change, self.conditions_of_table, form, [self.box_typed, self.conditions], **light)
+        connect(self.source.input, self.boxes, *stale, **light)
+        connect(self.table.change, self.conditions_of_table, *stale, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -187,22 +190,29 @@ class MapTab:
             step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which draws no map here.")
         yield step
 
-    def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
+    def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form and the state
         """Show the fields of what the sentences come from."""
-        form = Form.of(*fields)
+        *values, shown = fields
+        form = Form.of(*values)
         lost = form.source == "texts" and not form.conditions.strip()  # a table brought its own, or none
-        return {**self._boxes(form), self.conditions: CONDITIONS if lost else gr.skip()}
+        return {**self._boxes(form), **self._stale(form, shown), self.conditions: CONDITIONS if lost else gr.skip()}
 
-    def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
+    def _stale(self, form: Form, shown: Shown | None) -> dict:
+        """Say on the pictures that they are not of the texts that are chosen by now."""
+        own = shown is not None and (form.source, form.table) == (shown.form.source, shown.form.table)
+        message = "" if own or shown is None else "Press Draw map to see yours."
+        return dict.fromkeys(self.panels.values(), panel_update(message=message, tone="old"))
+
+    def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form and the state
         """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
-        form = Form.of(*fields)
+        *values, shown = fields
+        form = Form.of(*values)
         form = replace(form, source="table") if form.table and form.source == "scenes" else form
         value = form.table.column("value") if form.table else ""
         own = form.table is not None and form.conditions == CONDITIONS  # those of the example say nothing about it
         asked = (f"the {value}" if value else "") if own else gr.skip()
-        seen = gr.update(visible=form.types_conditions)
         stays = {} if form.table and form.table.new else {self.notice: gr.skip()}  # it was about the file before
-        return {self.box_typed: seen, self.conditions: asked, **stays}
+        return {**self._boxes(form), **self._stale(form, shown), self.conditions: asked, **stays}
 
     def _boxes(self, form: Form) -> dict:
         seen = {
@@ -210,6 +220,7 @@ class MapTab:
             self.box_table: form.source == "table",
             self.sentences: form.source == "texts",
             self.box_typed: form.types_conditions,
+            self.rows: form.table is not None,
         }
         return {part: gr.update(visible=visible) for part, visible in seen.items()}
 

@@ -71,8 +71,8 @@ class Form:
     @property
     def types_conditions(self) -> bool:
         """Whether conditions come from the text box."""
-        brought = self.table is not None and self.table.column("condition")
-        return self.source == "texts" or (self.source == "table" and not brought)
+        asked = self.source == "table" and self.table is not None and not self.table.column("condition")
+        return self.source == "texts" or asked
 
     def points(self) -> MapPoints:
         """Read the points; raises DataError if they cannot be shown."""
