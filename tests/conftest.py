@@ -81,7 +81,12 @@ SHARED = {
     "browser": ("tests/e2e/",),
     "children": ("tests/training/test_job_processes.py", "tests/store/test_kill.py"),
     "compiled": ("tests/analysis/test_layout.py", "tests/benchmarks/test_deploy.py"),
-    "rows": tuple(f"tests/data/test_{name}.py" for name in ("same_rows", "corpora", "plain")),
+    "rows": (
+        *(f"tests/data/test_{name}.py" for name in ("same_rows", "corpora", "plain", "blocks", "contrasts", "splits")),
+        "tests/benchmarks/test_parts.py",
+        "tests/evaluation/test_dataset.py",
+        "tests/ui/test_first_screen.py",
+    ),
 }
 """What is made once -> tests that use it: a server and a browser; what forks children; what numba
 compiles in a new environment; the rows of corpora."""

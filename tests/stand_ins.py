@@ -10,6 +10,11 @@ from condviz.methods import ConditionalScorer
 from condviz.types import ModelInfo
 
 
+def interrupt(*_: int) -> None:
+    """Take progress as somebody does who stops the work at once."""
+    raise KeyboardInterrupt
+
+
 class LengthModel:
     """Scores by the length of the condition, a tenth per letter; enough to follow figures by hand."""
 

@@ -19,6 +19,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.commands import Ended
 from tests.ports import free_ports
 from tests.test_notebooks import NOTEBOOKS
 
@@ -52,14 +53,34 @@ def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(home: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the installed command in an empty folder, as somebody who has nothing but the wheel."""
+RUN = """import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from condviz.cli.main import main
+ended = []
+for words in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        try:
+            code = main(words)
+        except SystemExit as exit:
+            code = exit.code
+    ended.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(ended))
+"""
+
+
+def run(home: Path, *commands: list[str], **variables: str) -> list[Ended]:
+    """Run commands of the installed package in an empty folder and one process, as somebody with nothing but the wheel.
+
+    That the program `condviz` calls the same function shows where it serves the page.
+    """
     work = home / "work"
     work.mkdir(exist_ok=True)
-    return subprocess.run(
-        [home / "env" / "bin" / "condviz", *words], cwd=work, env=surroundings(home) | variables,
-        capture_output=True, text=True, check=False,
+    done = subprocess.run(
+        [home / "env" / "bin" / "python", "-P", "-c", RUN, json.dumps(commands)], cwd=work,
+        env=surroundings(home) | variables, capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [Ended(*ended) for ended in json.loads(done.stdout)]
 
 
 def surroundings(home: Path) -> dict[str, str]:
@@ -84,24 +105,24 @@ def test_the_wheel_has_the_code_and_the_assets(wheel: Path) -> None:
     assert wheel.stat().st_size < 12e6
 
 
-def test_a_trained_name_says_where_its_weights_belong(home: Path) -> None:
-    done = run(home, "score", *PAIR, "--condition", "the sport", "--model", "bi-encoder")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "condviz/condviz-bi-encoder" in done.stderr
-    assert str(home / ".local" / "share" / "condviz" / "checkpoints" / "bi-encoder") in done.stderr
-
-
-def test_models_are_listed_and_score(home: Path) -> None:
-    listed = run(home, "models")
-    assert listed.returncode == 0
-    assert {"minilm", "bi-encoder-zero-shot"} <= {line.split()[0] for line in listed.stdout.splitlines()}
-    assert "condviz/condviz-" in listed.stderr  # where the trained ones are
-    asked = ("score", *PAIR, "--condition", "the time of day", "--condition", "the sport", "--json")
-    scored = run(home, *asked, "--model", "bi-encoder-csts")
-    assert (scored.returncode, scored.stderr) == (0, "")
-    ((time, sport),) = json.loads(scored.stdout)["scores"]
+def test_commands_work_or_say_what_to_do(home: Path) -> None:
+    asked = ["score", *PAIR, "--condition", "the time of day", "--condition", "the sport", "--json", "--model"]
+    missing, listed, scored, *others, deployed = run(
+        home, [*asked, "bi-encoder"], ["models"], [*asked, "bi-encoder-csts"], ["papers", "list"], ["data", "list"],
+        ["train", "--help"], ["deploy", "someone/space", "--dry-run"],
+    )  # fmt: skip
+    for refused in (missing, deployed):
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "condviz/condviz-bi-encoder" in missing.err
+    assert str(home / ".local" / "share" / "condviz" / "checkpoints" / "bi-encoder") in missing.err
+    assert listed.code == 0
+    assert {"minilm", "bi-encoder-zero-shot"} <= {line.split()[0] for line in listed.out.splitlines()}
+    assert "condviz/condviz-" in listed.err  # where the trained ones are
+    assert (scored.code, scored.err) == (0, "")
+    ((time, sport),) = json.loads(scored.out)["scores"]
     assert time > 0.8 > 0.5 > sport, "the model of the wheel is the trained one"
+    assert not any("Traceback" in done.err for done in others)
+    assert "clone" in deployed.err
 
 
 def test_weights_are_found_in_the_folder_of_the_user_and_where_the_variable_says(home: Path) -> None:
@@ -109,8 +130,8 @@ def test_weights_are_found_in_the_folder_of_the_user_and_where_the_variable_says
     own = home / "other" / ".local" / "share" / "condviz" / "checkpoints"
     shutil.copytree(shipped / "tri-hadamard", own / "tri-hadamard")
     for where in ({"CONDVIZ_CHECKPOINTS": str(shipped)}, {"HOME": str(home / "other")}):
-        listed = run(home, "models", "--json", **where)
-        found = {model["name"]: model for model in json.loads(listed.stdout)}["tri-hadamard"]
+        (listed,) = run(home, ["models", "--json"], **where)
+        found = {model["name"]: model for model in json.loads(listed.out)}["tri-hadamard"]
         assert (found["trained"], found["missing"]) == (True, "")
 
 
@@ -118,16 +139,6 @@ def test_notebooks_run_with_the_model_of_the_wheel_and_their_pictures_stand_alon
     command = [home / "env" / "bin" / "python", "-P", ROOT / "tests" / "notebook.py", *NOTEBOOKS]
     done = subprocess.run(command, cwd=home, env=surroundings(home), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_other_commands_work_or_say_what_to_do(home: Path) -> None:
-    for words in (["papers", "list"], ["data", "list"], ["train", "--help"]):
-        done = run(home, *words)
-        assert "Traceback" not in done.stderr, words
-    done = run(home, "deploy", "someone/space", "--dry-run")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "clone" in done.stderr
 
 
 def test_the_page_is_served_with_its_styles(home: Path) -> None:

@@ -15,6 +15,7 @@ from numba.core.caching import InTreeCacheLocator
 
 from condviz.analysis.layout import ROUNDS, Layout, _import_compiled, project, warm_up
 from condviz.errors import DataError
+from tests.stand_ins import interrupt
 
 GENERATOR = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(3), 20)
@@ -101,11 +102,8 @@ def test_progress_runs_to_the_end_and_stops_where_it_raises() -> None:
     assert seen[-1][0] == seen[-1][1]
     assert seen == sorted(seen)
 
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        project(BEFORE, AFTER, UMAP, progress=stop)
+        project(BEFORE, AFTER, UMAP, progress=interrupt)
 
 
 def test_what_cannot_be_used_is_refused() -> None:

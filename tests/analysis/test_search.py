@@ -22,6 +22,7 @@ from condviz.store import disk
 from condviz.store.build import build_store
 from condviz.store.corpus import Corpus, encode_corpus
 from tests.commands import Command
+from tests.stand_ins import interrupt
 from tests.tiny import SENTENCES, WORDS, tiny_backbone, tiny_model
 
 QUERY, CONDITION = "a man rides a bike", "the sport"
@@ -205,11 +206,8 @@ def test_vectors_of_another_model_are_refused(hyper: HyperCL) -> None:
 
 
 def test_stopping_ends_the_scan(hyper: HyperCL) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        search(make_corpus(hyper), QUERY, CONDITION, model=hyper, progress=stop)
+        search(make_corpus(hyper), QUERY, CONDITION, model=hyper, progress=interrupt)
 
 
 def test_the_corpus_that_ships_is_encoded_once(hyper: HyperCL, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ def main() -> None:
     from condviz.ui.app import launch_options
     from condviz.ui.pool import ModelPool
 
+    # A check starts its process itself: one that waits for it would import torch once more, at each visit of Train.
+    patch("condviz.ui.train.tab.prepare_probe").start()
     pool = ModelPool(NAMES)
     apps = {int(port): build(name, pool) for port, _, name in (place.partition("=") for place in places)}
     pool.preload().join()  # while a model is missing, every page asks for news several times a second

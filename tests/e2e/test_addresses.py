@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import follow_link, visiting, wait_for_page
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 COMPARE = "?s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
 WORDS = "words?s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"

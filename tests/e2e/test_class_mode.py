@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.conftest import visiting, wait_for_page
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
 
 STEP = "learn?lesson=respect&step=1"
 

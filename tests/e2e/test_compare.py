@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import expect
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 LINK = "?s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+time+of+day"
 READY = "#cv-result :not(.cv-dimmed) > [data-ready=true]"

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from condviz.ui.app import TABS
 from condviz.ui.search import TRIES
 from condviz.ui.state import path_of
 from tests.e2e.conftest import visiting, wait_for_page
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Locator, Page
 
 SCREENS = {"wide": (1440, 900, "light"), "beamer": (1024, 768, "dark"), "phone": (380, 800, "light")}
 PLACES = [(tab.id, screen) for tab in TABS for screen in SCREENS]

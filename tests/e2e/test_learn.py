@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from condviz.data.lessons import Lesson, load_lessons
 from tests.e2e.conftest import go, visiting, wait_for_page
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
 
 WIDTHS, TALLEST = (380, 1024, 1440), 2000
 """Every step is looked at on a phone, every second one on one of the others, too; the themes take turns."""

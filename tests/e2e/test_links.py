@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import go
 from tests.kg_toy import write_graph
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 HEADLINE = "#cv-links-result .cv-headline"
 

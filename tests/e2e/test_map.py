@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import follow_link, go
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
 
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import follow_link
 from tests.tiny import tiny_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from playwright.sync_api import Page
 
 
 def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import follow_link
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 RESULT = ":not(.cv-dimmed) > [data-testid=search][data-ready=true][data-asked]"
 START = "search?q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"

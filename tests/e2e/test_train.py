@@ -8,20 +8,16 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from gradio_client import Client
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
 from tests.e2e.conftest import follow_link
 from tests.tiny import CONDITIONS, WORDS
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 SECONDS = 300_000
 """Processes load torch, on a machine that may be busy."""
@@ -32,7 +28,7 @@ CHANGES = {
     r'tuning = "lora"': 'tuning = "full"',
     r"frozen_layers = .*\n": "",
     r"\[lora\]\nrank = 16\nalpha = 32.0\n": "",
-    r"epochs = \d+": "epochs = 8",
+    r"epochs = \d+": "epochs = 4",
     r"batch_size = \d+": "batch_size = 16",
     r"lr = \S+": "lr = 0.003",
     r"config = .*": 'config = { pooling = "mean" }\nprecision = "float32"',
@@ -83,8 +79,8 @@ def test_a_table_becomes_a_model_in_compare(
 ) -> None:
     page = open_page("train")
     page.set_default_timeout(SECONDS)
-    page.locator("#cv-train-upload input[type=file]").set_input_files(write_pairs(tmp_path / "rows.csv", 300))
-    expect(page.get_by_test_id("table")).to_contain_text("600 rows", timeout=SECONDS)
+    page.locator("#cv-train-upload input[type=file]").set_input_files(write_pairs(tmp_path / "rows.csv", 160))
+    expect(page.get_by_test_id("table")).to_contain_text("320 rows", timeout=SECONDS)
     expect(page.locator("#cv-train-column-sentence1 input")).to_have_value("text a")
     page.locator("#cv-train-name").locator("textarea, input").fill("first")
     page.locator("#cv-train-name").locator("textarea, input").blur()
@@ -96,7 +92,7 @@ def test_a_table_becomes_a_model_in_compare(
         text = re.sub(pattern, value.replace("{encoder}", str(folder / "checkpoints" / "encoder")), text, count=1)
     area.fill(text)
     area.blur()
-    expect(page.locator("#cv-train-epochs input")).to_have_value("8", timeout=SECONDS)
+    expect(page.locator("#cv-train-epochs input")).to_have_value("4", timeout=SECONDS)
     page.locator("#cv-train-check").click()
     expect(page.get_by_test_id("preflight")).to_have_attribute("data-ok", "true", timeout=SECONDS)
     page.locator("#cv-train-start").click()

@@ -11,6 +11,7 @@ from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods import encoders
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, project_rows
+from tests.stand_ins import interrupt
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_model
 
 SIZE = 32
@@ -142,8 +143,5 @@ def test_rows_composed_from_known_vectors_tell_their_progress_and_can_be_stopped
     np.testing.assert_allclose(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS, **options), whole, atol=1e-6)
     assert told == [(done, 8) for done in range(1, 9)]
 
-    def stop(*now: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        method.score(SENTENCES, SENTENCES[::-1], CONDITIONS, progress=stop)
+        method.score(SENTENCES, SENTENCES[::-1], CONDITIONS, progress=interrupt)

@@ -17,6 +17,7 @@ from condviz.methods.hyper_cl import HyperCL
 from condviz.store import build
 from condviz.store.build import append_store, build_store
 from condviz.store.disk import open_store
+from tests.stand_ins import interrupt
 from tests.tiny import SENTENCES, tiny_model
 
 pytest.importorskip("lance")
@@ -79,13 +80,10 @@ def test_without_its_flat_copy_a_store_reads_its_rows(model: HyperCL, tmp_path: 
 
 
 def test_cancelling_keeps_what_is_done(model: HyperCL, tmp_path: Path, small_slices: None) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     source = write_csv(tmp_path / "a.csv")
     for rows in (4, 8):
         with pytest.raises(KeyboardInterrupt):
-            build_store(source, tmp_path / "s", model=model, progress=stop)
+            build_store(source, tmp_path / "s", model=model, progress=interrupt)
         assert len(open_store(tmp_path / "s")) == rows
     build_store(source, tmp_path / "s", model=model)
     build_store(source, tmp_path / "whole", model=model)
@@ -133,11 +131,8 @@ def test_rows_are_added_and_no_text_is_encoded_twice(
         HyperCL, "encode_sentences", lambda self, texts, **kw: encoded.extend(texts) or encode(self, texts, **kw)
     )
 
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        append_store(more, tmp_path / "s", model=model, progress=stop)
+        append_store(more, tmp_path / "s", model=model, progress=interrupt)
     begun = open_store(tmp_path / "s")
     assert (len(begun), begun.complete) == (14, False)
     with pytest.raises(DataError, match="does not hold all rows"):
@@ -262,11 +257,7 @@ def test_a_store_of_an_earlier_version_goes_on_with_numbers(
     with monkeypatch.context() as patch:
         patch.setattr(build, "disk", SimpleNamespace(**vars(disk) | {"to_table": with_numbers}))
         with pytest.raises(KeyboardInterrupt):
-            build_store(path, tmp_path / "s", model=model, progress=stop)
+            build_store(path, tmp_path / "s", model=model, progress=interrupt)
     store = build_store(path, tmp_path / "s", model=model)
     assert store.complete
     assert [row["stars"] for row in store.rows(range(10))] == list(range(10))
-
-
-def stop(*_: int) -> None:
-    raise KeyboardInterrupt

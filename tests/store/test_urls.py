@@ -13,6 +13,7 @@ from condviz.methods.hyper_cl import HyperCL
 from condviz.store import build
 from condviz.store.build import append_store, build_store
 from condviz.store.disk import open_store
+from tests.stand_ins import interrupt
 from tests.store.test_disk import contents, make_model, make_more, write_csv
 
 pytest.importorskip("lance")
@@ -56,13 +57,10 @@ def test_texts_are_read_from_a_url(model: HyperCL, tmp_path: Path) -> None:
 
 
 def test_a_store_in_a_bucket_is_built_goes_on_and_grows(model: HyperCL, tmp_path: Path, bucket: str) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     source, store = write_csv(tmp_path / "a.csv"), f"{bucket}/my.store"
     upath.UPath(f"{bucket}/texts/a.csv").write_bytes(source.read_bytes())
     with pytest.raises(KeyboardInterrupt):
-        build_store(f"{bucket}/texts", store, model=model, progress=stop)
+        build_store(f"{bucket}/texts", store, model=model, progress=interrupt)
     assert len(open_store(store)) == 4
     build_store(f"{bucket}/texts", store, model=model)
     build_store(source, tmp_path / "s", model=model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -181,10 +182,17 @@ def test_a_probe_that_has_ended_is_not_asked(start_instead: Callable[[str], list
 
 
 def test_a_probe_that_nobody_asks_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from condviz.training import probe; probe.IDLE_S = 0.0; probe.main()"
-    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert started.wait(120) == 0
-    started.communicate()
+    read, write = os.pipe()  # nobody writes
+
+    def leave(code: int) -> None:
+        assert code == 0
+        os.close(write)
+
+    monkeypatch.setattr(probe, "IDLE_S", 0.0)
+    monkeypatch.setattr(os, "_exit", leave)
+    with open(read) as waiting:
+        monkeypatch.setattr(sys, "stdin", waiting)
+        probe.main()  # returns, as nobody is left who could ask
 
 
 @pytest.mark.parametrize(
