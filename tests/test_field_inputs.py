@@ -27,7 +27,6 @@ from pyarrow import parquet
 import condviz
 from condviz.analysis.errors.filters import quote
 from condviz.analysis.points import points_from_table
-from condviz.cli.main import main
 from condviz.data.pairs import read_pairs
 from condviz.data.tables import kind_of, read_table
 from condviz.errors import CondvizError, DataError
@@ -38,6 +37,7 @@ from condviz.ui.errors.tab import TAB as ERRORS
 from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Reading, inspect
 from condviz.ui.links import LinksTab
 from condviz.ui.pool import ModelPool
+from tests.commands import Command
 from tests.pages import build_view, last
 from tests.tiny import tiny_model
 
@@ -182,39 +182,35 @@ def test_python(case: Case, tmp_path: Path) -> None:
 
 
 @FILES
-def test_command_line(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(case: Case, tmp_path: Path, cli: Command) -> None:
     path = case.write(tmp_path)
     said = [word for name, value in case.said.items() for word in (f"--{name}", value)]
-    words = ["errors", str(path), "--resamples", "0", "--out", "-", *said]
-    assert main(words) == (2 if case.message else 0)
-    printed = capsys.readouterr()
+    words = ["errors", path, "--resamples", "0", "--out", "-", *said]
     if case.message:
-        assert re.search(case.message, printed.err)
-        assert (len(printed.err.splitlines()), printed.out) == (1, "")
-        assert main([*words, "--skip-bad"]) == (0 if case.cells else 2)
-        printed = capsys.readouterr()
-    found = csv.DictReader(io.StringIO(printed.out, newline=""))
-    assert [one["id"] for one in found] == case.kept
+        assert re.search(case.message, cli.refuse(*words))
+        words.append("--skip-bad")
+    if case.cells:
+        found = csv.DictReader(io.StringIO(cli(*words).out, newline=""))
+        assert [one["id"] for one in found] == case.kept
+    else:
+        cli.refuse(*words)
 
 
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.name in ("open quote", "long ids")], ids=lambda case: case.name
 )
 def test_commands_with_a_model(
-    case: Case, tmp_path: Path, model: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: Case, tmp_path: Path, model: Any, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     monkeypatch.setattr(registry, "load", lambda *_, **__: model)
-    path, store = str(case.write(tmp_path)), str(tmp_path / "store")
+    path, store = case.write(tmp_path), tmp_path / "store"
     build = ["store", "build", path, "--out", store, "--column", "sentence1"]
     score = ["score", "-", "--model", "hyper-cl"]
     for words in (build, ["map", path, "--text-column", "sentence1", "--method", "pca"], score):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(path).read_bytes())))
         if case.message:
-            assert main(words) == 2
-            assert re.search(case.message, capsys.readouterr().err)
-            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(path).read_bytes())))
-        assert main([*words, "--skip-bad"]) == 0
-    scored = csv.DictReader(io.StringIO(capsys.readouterr().out.partition("sentence1,")[2].join(["sentence1,", ""])))
+            assert re.search(case.message, cli.refuse(*words, stdin=path.read_text()))
+        printed = cli(*words, "--skip-bad", stdin=path.read_text()).out
+    scored = csv.DictReader(io.StringIO(printed))
     assert [one["id"] for one in scored] == case.kept
     kept = condviz.open_store(store)
     assert [one["id"] for one in kept.rows(range(len(kept)))] == case.kept
@@ -329,23 +325,21 @@ def facts(answer: Mapping[str, Any]) -> tuple[str, str]:
 @GRAPHS
 def test_graphs(
     tables: Mapping[str, str], entity: str, relation: str, expected: tuple | str, model: Any, links: Any,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(registry, "load", lambda *_, **__: model)
     folder = write_graph(tmp_path, tables)
-    words = ["links", entity, relation, "--graph", str(folder), "--json"]
+    words = ["links", entity, relation, "--graph", folder, "--json"]
     done = last(links.read_upload([str(folder / name) for name in tables], "", "", "", None))
     key = done[links.graph].value
     if isinstance(expected, str):
         with pytest.raises(DataError, match=expected):
             condviz.predict_links(model, entity, relation, graph=str(folder))
-        assert main(words) == 2
-        assert expected in capsys.readouterr().err
+        assert expected in cli.refuse(*words)
         return
     assert facts(condviz.predict_links(model, entity, relation, graph=folder).to_dict()) == expected
-    assert main(words) == 0
-    assert facts(json.loads(capsys.readouterr().out)[0]) == expected
+    assert facts(json.loads(cli(*words).out)[0]) == expected
     graph = links._graph(key)
     asked = graph.find_relation(relation)
     number, inverse = asked % graph.num_relations, asked >= graph.num_relations

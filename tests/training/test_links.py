@@ -179,10 +179,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_p
     resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True)
     assert steps > 4
     assert read_manifest(resumed)["training"]["seconds"] > 1000, "what was done before the stop counts"
-    one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
+    torch.testing.assert_close(load_file(resumed / WEIGHTS), load_file(straight / WEIGHTS), rtol=0, atol=0)
 
 
 def test_a_training_starts_where_another_ended(tmp_path: Path) -> None:

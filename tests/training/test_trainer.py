@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import tomlkit
 import torch
 from safetensors.torch import load_file
 
@@ -109,17 +113,18 @@ def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "changes"),
+    ("stop", "weight", "changes"),
     [
-        (12, {"epochs": 3}),  # in the second epoch of three, states at the end of each
-        (4, {"evaluations": 3, "accumulation": 2, "batch_size": 4}),  # in the middle of an epoch
-        (10, {"epochs": 3, "tuning": "lora", "patience": 3, "weight": 1.5}),
+        (12, 2.0, {"epochs": 3}),  # in the second epoch of three, states at the end of each
+        (4, 2.0, {"evaluations": 3, "accumulation": 2, "batch_size": 4}),  # in the middle of an epoch
+        (10, 1.5, {"epochs": 3, "tuning": "lora", "patience": 3}),
     ],
     ids=str,
 )
-def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, stop: int, changes: dict) -> None:
-    changes = dict(changes)
-    source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": changes.pop("weight", 2.0)}
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(
+    tmp_path: Path, stop: int, weight: float, changes: dict
+) -> None:
+    source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": weight}
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, train=[source], keep="best", **changes)
     straight = train(recipe, tmp_path / "straight")
     steps = read_manifest(straight)["training"]["steps"]
@@ -132,10 +137,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
     records: list[Mapping[str, Any]] = []
     resumed = train(recipe, tmp_path / "broken", resume=True, report=records.append)
     assert 0 < records[0]["step"] < stop
-    one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
+    torch.testing.assert_close(load_file(resumed / WEIGHTS), load_file(straight / WEIGHTS), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("batching", ["rows", "pairs"])
@@ -158,17 +160,14 @@ def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
 
 
 def test_trained_weights_are_blended_with_those_of_the_start(tmp_path: Path) -> None:
-    start = load(train(quick(tmp_path), tmp_path / "start"))
+    start = load(train(quick(tmp_path), tmp_path / "start")).state_dict()
     again = {"init": str(tmp_path / "start"), "seed": 7, "validation": [], "keep": "last"}
     trained, blended = (
         load(train(quick(tmp_path, blend=blend, **again), tmp_path / f"blend-{blend}")).state_dict()
         for blend in (1.0, 0.25)
     )
-    changed = 0
-    for name, weight in start.state_dict().items():
-        torch.testing.assert_close(blended[name], weight + 0.25 * (trained[name] - weight))
-        changed += bool((blended[name] != trained[name]).any())
-    assert changed > 5
+    torch.testing.assert_close(blended, {key: old + 0.25 * (trained[key] - old) for key, old in start.items()})
+    assert sum(not torch.equal(blended[key], trained[key]) for key in start) > 5
 
 
 def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> None:
@@ -187,8 +186,7 @@ def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) ->
     before, after = load_file(first / WEIGHTS), load_file(second / WEIGHTS)
     assert all(torch.equal(after[name], value) for name, value in before.items())
     added = set(after) - set(before)
-    assert added
-    assert all(name.startswith("adapter.") and "layer.0." not in name for name in added)
+    assert {name.startswith("adapter.") and "layer.0." not in name for name in added} == {True}
     assert np.abs(load(second).score(*ROWS) - load(first).score(*ROWS)).max() > 1e-3
 
 
@@ -250,9 +248,8 @@ def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
     recipe = quick(tmp_path, tuning="lora", lr=1e-2)
     model = build_model(recipe)
     torch.manual_seed(0)
-    for name, value in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(value, std=0.1)
+    for value in (value for name, value in model.named_parameters() if "lora_B" in name):
+        torch.nn.init.normal_(value, std=0.1)
     plain = build_model(quick(tmp_path)).eval().score(*ROWS)
     model.train().eval()
     folder = checkpoints.save(model, tmp_path / "toy")
@@ -279,18 +276,17 @@ def test_half_precision_on_disk(tmp_path: Path) -> None:
 def test_the_files_that_were_tried_are_the_ones_that_are_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried, saved, load_one = [], [], checkpoints.load
-    save_one = checkpoints.save
+    tried, save, load_one = [], Mock(wraps=checkpoints.save), checkpoints.load
 
     def note(folder: Path, **options: Any) -> checkpoints.ConditionalScorer:
         tried.append((folder / WEIGHTS).read_bytes())
         return load_one(folder, **options)
 
     monkeypatch.setattr(checkpoints, "load", note)
-    monkeypatch.setattr(checkpoints, "save", lambda *a, **k: saved.append(1) or save_one(*a, **k))
+    monkeypatch.setattr(checkpoints, "save", save)
     folder = train(quick(tmp_path, epochs=1), tmp_path / "toy")
     assert tried == [(folder / WEIGHTS).read_bytes()]
-    assert saved == [1]
+    save.assert_called_once()
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
 
@@ -319,13 +315,8 @@ def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = []
-
-    def poisoned(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return scores.mean() * (float("nan") if len(calls) > 4 else 1.0)
-
-    monkeypatch.setattr(model_module, "mean_squared_error", poisoned)
+    factors = itertools.chain([1.0] * 4, itertools.repeat(float("nan")))
+    monkeypatch.setattr(model_module, "mean_squared_error", lambda scores, targets: scores.mean() * next(factors))
     with pytest.raises(TrainingError, match=r"after step 4: the loss is nan.*kept in .*checkpoint-3.*Lower the"):
         train(quick(tmp_path), tmp_path / "toy")
     assert (tmp_path / ".toy.run" / "checkpoint-3" / "model.safetensors").is_file()
@@ -366,15 +357,11 @@ def test_early_stopping_is_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretend_validation: Callable[..., None]
 ) -> None:
     pretend_validation(0.0, 10.0, 5.0, 99.0, 98.0)
-    recipe, save = quick(tmp_path, epochs=9, patience=1), trainer_module._save
-
-    def kill(*_: object) -> None:
-        raise Stopped
-
-    monkeypatch.setattr(trainer_module, "_save", kill)
-    with pytest.raises(Stopped):
-        train(recipe, tmp_path / "toy")
-    monkeypatch.setattr(trainer_module, "_save", save)
+    recipe = quick(tmp_path, epochs=9, patience=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer_module, "_save", Mock(side_effect=Stopped))
+        with pytest.raises(Stopped):
+            train(recipe, tmp_path / "toy")
     training = read_manifest(train(recipe, tmp_path / "toy", resume=True))["training"]
     assert (training["steps"], training["best_step"]) == (6, 3)
 
@@ -388,14 +375,11 @@ def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypa
 
 
 def test_teachers_score_rows_without_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Teacher:
-        def __init__(self, value: float) -> None:
-            self.value = value
+    def load(name: str, **_: object) -> Any:
+        value = {"low": 0.0, "high": 0.5}[name]
+        return SimpleNamespace(score=lambda sentences1, *_: np.full(len(sentences1), value, np.float32))
 
-        def score(self, sentences1: list[str], *_: object) -> np.ndarray:
-            return np.full(len(sentences1), self.value, np.float32)
-
-    monkeypatch.setattr(model_module, "load", lambda name, **_: Teacher({"low": 0.0, "high": 0.5}[name]))
+    monkeypatch.setattr(model_module, "load", load)
     losses = {}
     for teacher in ((), ("low",), ("low", "high")):
         records: list[Mapping[str, Any]] = []
@@ -450,32 +434,17 @@ def test_data_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
-    recipe = quick(tmp_path)
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        train(recipe, tmp_path / "encoder")
+        train(quick(tmp_path), tmp_path / "encoder")
 
 
 def test_command(tmp_path: Path, cli: Command) -> None:
-    quick(tmp_path)
-    text = f"""
-    name = "toy"
-    method = "tri-encoder"
-    backbone = "{tmp_path / "encoder"}"
-    epochs = 2
-    precision = "float32"
-    [[train]]
-    name = "csv"
-    path = "{tmp_path / "rows.csv"}"
-    [[validation]]
-    name = "csv"
-    path = "{tmp_path / "rows.csv"}"
-    """
-    (tmp_path / "toy.toml").write_text(text)
-    command = ["train", str(tmp_path / "toy.toml"), "--out", str(tmp_path / "toy"), "--device", "cpu"]
-    captured = cli(*command, "--set", "epochs=1")
-    assert captured.out.strip() == str(tmp_path / "toy")
-    assert "step 1 of 1: spearman" in captured.err
+    (tmp_path / "toy.toml").write_text(tomlkit.dumps(quick(tmp_path, "tri-encoder").to_dict()), encoding="utf-8")
+    command = ["train", tmp_path / "toy.toml", "--out", tmp_path / "toy", "--device", "cpu"]
+    trained = cli(*command, "--set", "epochs=1")
+    assert trained.out.strip() == str(tmp_path / "toy")
+    assert "step 3 of 3: spearman" in trained.err
     assert "Unknown key epoch. Did you mean epochs?" in cli.refuse(*command, "--set", "epoch=1")
     (tmp_path / "encoder").rename(tmp_path / "other")
-    cli(*command, "--set", "epochs=1", "--backbone", str(tmp_path / "other"))
+    cli(*command, "--set", "epochs=1", "--backbone", tmp_path / "other")
     cli.refuse(*command)

@@ -6,7 +6,7 @@ import html
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,10 +52,6 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[train.Train
 
 def submit(tab: train.TrainTab, folder: Path, **options: Any) -> Any:
     return tab.jobs.submit(toy_recipe(folder), device="cpu", **options)
-
-
-def event(**values: Any) -> Any:
-    return SimpleNamespace(**values)
 
 
 def records(job: Any) -> None:
@@ -113,9 +109,8 @@ def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
     assert changed.startswith("# mine\n")
     assert recipe_text.parse(changed)["loss"]["temperature"] == 0.5
     assert recipe_text.parse(recipe_text.write_field(text, ("epochs",), 7.0))["epochs"] == 7
-    assert "head_lr" not in recipe_text.write_field(
-        recipe_text.write_field(text, ("head_lr",), 1e-3), ("head_lr",), None
-    )
+    with_rate = recipe_text.write_field(text, ("head_lr",), 1e-3)
+    assert "head_lr" not in recipe_text.write_field(with_rate, ("head_lr",), None)
     with pytest.raises(ConfigError, match="not valid TOML"):
         recipe_text.write_field("name = ", ("epochs",), 3)
     with pytest.raises(ConfigError, match="There is no recipe"):
@@ -154,9 +149,8 @@ def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Pat
     end(tab.jobs, job, "failed", evil)
     (job.folder / "log.txt").write_text(evil)
     shown = tab.runs.refresh({**NOTHING, "run": job.id}, "")
-    assert all(
-        "<img" not in str(shown[part]) for part in (tab.runs.run, tab.runs.learned, tab.runs.listed, tab.runs.log)
-    )
+    parts = (tab.runs.run, tab.runs.learned, tab.runs.listed, tab.runs.log)
+    assert not any("<img" in str(shown[part]) for part in parts)
 
 
 def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -173,32 +167,32 @@ def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Pat
     assert view.render_learned(replace(run, records=()), {}) == ""
 
 
-def run_of(before: float, after: float, pairs: int, *, evaluations: int = 1) -> view.RunView:
-    figures = [{"event": "start", "step": 0, "pair_accuracy": before}]
-    figures += [{"event": "evaluation", "step": 1 + i, "pair_accuracy": after} for i in range(evaluations)]
-    records = [one | {"spearman": one["pair_accuracy"] - 50, "rows": 2 * pairs, "pairs": pairs} for one in figures]
-    return view.RunView("1", "mine", "hyper-cl", "done", records=tuple(records))
+def run_of(pairs: int, *accuracies: float, ranks: Iterable[float] = ()) -> view.RunView:
+    """Return a run with its pair accuracies, and its correlations where they do not follow from these."""
+    figures = zip(accuracies, ranks or [one - 50 for one in accuracies], strict=True)
+    records = [
+        {"event": "evaluation" if step else "start", "step": step, "pair_accuracy": accuracy, "spearman": rank}
+        for step, (accuracy, rank) in enumerate(figures)
+    ]
+    records = tuple(one | {"rows": 2 * pairs, "pairs": pairs} for one in records)
+    return view.RunView("1", "mine", "hyper-cl", "done", records=records)
 
 
 def test_training_is_said_to_have_helped_only_where_the_rows_can_tell() -> None:
-    assert "65\N{NO-BREAK SPACE}% of 2,863 held-back pairs" in view.headline(run_of(50, 65, 2863))
-    for run in (run_of(50, 65, 6), run_of(50, 60, 20), run_of(50, 75, 20, evaluations=40)):
+    assert "65\N{NO-BREAK SPACE}% of 2,863 held-back pairs" in view.headline(run_of(2863, 50, 65))
+    for run in (run_of(6, 50, 65), run_of(20, 50, 60), run_of(20, 50, *[75] * 40)):
         said = view.headline(run)
         assert "%" not in said, "of fewer than thirty there is no percentage"
         assert "cannot tell" in said or "no difference" in said
-    assert "no difference" not in view.headline(run_of(50, 90, 60))
-    assert "not helped" in view.headline(run_of(65, 60, 60))
+    assert "no difference" not in view.headline(run_of(60, 50, 90))
+    assert "not helped" in view.headline(run_of(60, 65, 60))
 
 
 def test_of_trainings_that_learn_nothing_one_in_twenty_is_said_to_help() -> None:
     rng, claims = np.random.default_rng(0), 0
     for _ in range(1_000):
         shares = 100 * (rng.random((6, 40)) < 0.5).mean(axis=1)
-        figures = [{"event": "start", "step": 0, "pair_accuracy": shares[0]}]
-        figures += [{"event": "evaluation", "step": i, "pair_accuracy": share} for i, share in enumerate(shares[1:])]
-        ranks = 100 * rng.normal(scale=1 / 39**0.5, size=6)
-        records = [one | {"spearman": rank, "rows": 80, "pairs": 40} for one, rank in zip(figures, ranks, strict=True)]
-        said = view.headline(view.RunView("1", "mine", "hyper-cl", "done", records=tuple(records)))
+        said = view.headline(run_of(40, *shares, ranks=[*(100 * rng.normal(scale=1 / 39**0.5, size=6))]))
         claims += "not helped" not in said and "no difference" not in said
     assert claims <= 50
 
@@ -211,7 +205,7 @@ def test_the_kept_evaluation_ranks_best_whatever_the_sign() -> None:
     assert replace(run, records=()).kept == {}
 
 
-def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped(tab: train.TrainTab) -> None:
+def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped() -> None:
     def headline(spearman: float) -> str:
         start = {"event": "start", "step": 0, "spearman": 36.0, "pair_accuracy": 100.0}
         end = {"event": "evaluation", "step": 4, "spearman": spearman, "pair_accuracy": 100.0}
@@ -225,16 +219,16 @@ def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped(tab: 
 def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
     assert 'data-act="stop"' in tab.runs.refresh(NOTHING, "")[tab.runs.run]
-    tab.runs.act(event(act="stop", run=job.id), NOTHING, "")
+    tab.runs.act(SimpleNamespace(act="stop", run=job.id), NOTHING, "")
     assert tab.jobs.get(job.id).state == "stopping"
     end(tab.jobs, job, "stopped", "Stopped after step 2.")
-    tab.runs.act(event(act="resume", run=job.id), NOTHING, "")
+    tab.runs.act(SimpleNamespace(act="resume", run=job.id), NOTHING, "")
     end(tab.jobs, job, "failed", "The disk is full.")
-    said = tab.runs.act(event(act="delete", run=job.id), NOTHING, "")[tab.notice]
+    said = tab.runs.act(SimpleNamespace(act="delete", run=job.id), NOTHING, "")[tab.notice]
     assert "uploads" in said
     assert tab.jobs.list() == []
     with pytest.raises(DataError, match="cannot 'explode'"):
-        tab.runs.act(event(act="explode", run="x"), NOTHING, "")
+        tab.runs.act(SimpleNamespace(act="explode", run="x"), NOTHING, "")
 
 
 @pytest.mark.parametrize("after", [None, "sentence,mood\na,b\n"])
@@ -261,7 +255,7 @@ def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab
     end(tab.jobs, job, "failed", "The disk is full.")
     for name in (job.name, "csr on intfloat/e5-small-v2"):
         tab.pool.add(name)
-    tab.runs.act(event(act="delete", run=job.id), NOTHING, "")
+    tab.runs.act(SimpleNamespace(act="delete", run=job.id), NOTHING, "")
     assert tab.pool.names == ("minilm", "csr on intfloat/e5-small-v2")
 
 
@@ -298,7 +292,7 @@ def test_where_others_come_trainings_belong_to_who_started_them(
     assert [bool(view.render_learned(run, {})) for run in seen] == [False, True], "its rows are the owner's, too"
     for call in (
         lambda: tab.runs.api_stop(job.id),
-        lambda: tab.runs.act(event(act="delete", run=job.id), NOTHING, "yours"),
+        lambda: tab.runs.act(SimpleNamespace(act="delete", run=job.id), NOTHING, "yours"),
     ):
         with pytest.raises(TrainingError, match="somebody else"):
             call()
@@ -326,11 +320,11 @@ def test_other_trainings_are_drawn_beside_the_one_that_is_shown(tab: train.Train
     for job in (first, second):
         records(job)
     shown = {**NOTHING, "run": first.id}
-    alone, both = tab.runs.refresh(shown, ""), tab.runs.act(event(act="over", run=second.id), shown, "")
+    alone, both = tab.runs.refresh(shown, ""), tab.runs.act(SimpleNamespace(act="over", run=second.id), shown, "")
     assert (alone[tab.runs.curve].count("<path"), both[tab.runs.curve].count("<path")) == (1, 2)
     assert "other" in both[tab.runs.curve]
     assert "by chance" in alone[tab.runs.curve]
-    again = tab.runs.act(event(act="over", run=second.id), both[tab.runs.shown], "")
+    again = tab.runs.act(SimpleNamespace(act="over", run=second.id), both[tab.runs.shown], "")
     assert again[tab.runs.curve].count("<path") == 1
 
 
@@ -360,7 +354,7 @@ def test_where_training_is_off_a_recording_is_replayed(monkeypatch: pytest.Monke
     tab = make_tab()
     assert not tab.start.interactive
     monkeypatch.setattr(tab, "jobs", SimpleNamespace(list=list))
-    begun = tab.runs.act(event(act="replay", run=""), NOTHING, "")
+    begun = tab.runs.act(SimpleNamespace(act="replay", run=""), NOTHING, "")
     assert begun[tab.runs.timer].active
     assert 'data-state="recorded"' in begun[tab.runs.run]
     ended = tab.runs.refresh({**begun[tab.runs.shown], "replay": time.time() - 100}, "")
@@ -371,9 +365,8 @@ def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> Non
     job = submit(tab, tmp_path)
     records(job)
     told = tab.runs.api_status(job.id)
-    assert {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed"} <= set(
-        told
-    )
+    keys = "id name method state reason phase step steps elapsed left speed"
+    assert {*keys.split()} <= told.keys()
     assert [entry["step"] for entry in told["evaluations"]] == [0, 2]
     assert [entry["loss"] for entry in told["losses"]] == [0.5]
     assert "path" not in json.dumps(told)
