@@ -24,9 +24,12 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.page import serve
+from condviz.data.examples import load_examples
+from condviz.evaluation.scoreboard import best_encoder
+from condviz.models.registry import describe, list_models
 from condviz.paths import ASSETS
 from condviz.ui.app import TABS
-from condviz.ui.state import path_of
+from condviz.ui.state import pair_link, path_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -74,7 +77,7 @@ READY = "#cv-page :is([data-ready=true], .cv-headline):visible"
 IDLE = "() => ![...document.querySelectorAll('[data-ready=false], .cv-notice-busy')].some((e) => e.checkVisibility())"
 LOADED = "() => /All \\d+ models are loaded/.test(document.querySelector('#cv-status')?.textContent ?? '')"
 PREVIEW = ASSETS / "images" / "preview.png"
-"""What other sites show of a link to the page: the first tab."""
+"""What other sites show of a link to the page."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -146,7 +149,7 @@ def upload(page: Page, tab: str) -> None:
 
 
 def document(address: str, folder: Path, tabs: Sequence[str]) -> None:
-    """Save a picture of each tab as FOLDER/TAB.png; that of the first also as the preview of links.
+    """Save a picture of each tab as FOLDER/TAB.png; with the first, the preview of links as well.
 
     Raises:
         RuntimeError: If a picture has more than `MAX_BYTES`.
@@ -160,8 +163,20 @@ def document(address: str, folder: Path, tabs: Sequence[str]) -> None:
                 raise RuntimeError(f"The picture of {tab} has {len(content):,} bytes, allowed are {MAX_BYTES:,}.")
             (folder / f"{tab}.png").write_bytes(content)
             if tab == TABS[0].id:
-                PREVIEW.write_bytes(content)
+                PREVIEW.write_bytes(compress(preview(page, address)))
             print(f"{folder / tab}.png: {len(content):,} bytes", flush=True)
+
+
+def preview(page: Page, address: str) -> bytes:
+    """Take the picture that other sites show of a link: the first example by the best model, and nothing cut off."""
+    example, best = load_examples()[0], best_encoder(map(describe, list_models()))
+    pair = pair_link(TABS[0].id, (example.sentence1, example.sentence2), example.conditions, best)
+    page.set_viewport_size({"width": 1200, "height": 630})
+    open_tab(page, f"{address}{pair.removeprefix('./')}&__theme=light")
+    page.locator(f"[data-model={best}] .cv-attr").first.wait_for()  # the words, which come after the bars
+    page.wait_for_function(IDLE)
+    page.add_style_tag(content=".cv-tries, .cv-section, #cv-status, #cv-footer { display: none !important }")
+    return picture(page)
 
 
 def open_tab(page: Page, address: str) -> None:

@@ -24,7 +24,7 @@ from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
-from condviz.ui.server import middleware, password, routes, trust_proxies
+from condviz.ui.server import middleware, missing, password, routes, trust_proxies
 from condviz.ui.theme import build_theme, page_head, show_preview
 from condviz.ui.train import tab as train
 
@@ -99,7 +99,7 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {
         "server_name": host,
-        "app_kwargs": {"middleware": middleware(host), "routes": routes()},
+        "app_kwargs": {"middleware": middleware(host), "routes": routes(), "exception_handlers": {404: missing}},
         **password(),
         "server_port": port or int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
         "theme": build_theme(),

@@ -30,6 +30,8 @@ STATIC = "cv-static"
 
 _MARKED = re.compile(r'<dfn data-term="([a-z_-]+)">(.*?)</dfn>')
 """A term as pictures mark it, see `condviz.plots.html.term`."""
+_PUNCTUATED = re.compile(r'[(“]?<button type="button" class="cv-term"[^<]*</button>[.,;:)”?!]+')
+"""A term with its marks: browsers may break a line around a button."""
 _OPENERS = {ord(character): f"&#{ord(character)};" for character in "${}`\\"}
 
 
@@ -50,7 +52,8 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 def explained(picture: str) -> Markup:
     """Return a picture whose terms open their entries in the glossary."""
-    return Markup(_MARKED.sub(lambda found: term(found[1], Markup(found[2])), picture))
+    shown = _MARKED.sub(lambda found: term(found[1], Markup(found[2])), picture)
+    return Markup(_PUNCTUATED.sub(r'<span class="cv-kept">\g<0></span>', shown))
 
 
 def term(key: str, text: str = "") -> Markup:

@@ -274,14 +274,15 @@ class ModelPool:
         """Return (title with what the model is good for, name) of the models that suit a view, for a menu.
 
         The one that a view with this budget starts with comes first, then the default, called fast where another is
-        better, then that one, which says how much slower it is with a pair of sentences; untrained ones come last.
+        better, then that one; untrained ones come last. What else is known of these two stands in Models: a menu is
+        narrow.
         """
         infos = [info for info in self.infos() if not info.missing]
         good, best, work = strengths(infos), best_encoder(infos), efforts()
         if best not in ("", self.default):
-            times = round(work[best]["pair"] / work[self.default]["pair"]) if {best, self.default} <= set(work) else 1
-            good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
-            good[best] = ", ".join(filter(None, (good.get(best), f"about {times} times slower" * (times > 1))))
+            slow = {best, self.default} <= set(work) and work[best]["pair"] > 1.5 * work[self.default]["pair"]
+            title = "best" if good.get(best, "").startswith("best") else "strong"
+            good |= {self.default: "fast", best: f"{title}, slow" if slow else title}
         lead = self.choose(budget, suits) if budget else self.default
         infos.sort(key=lambda one: (not one.trained, one.name != lead, one.name != self.default, one.name != best))
         notes = {info.name: good.get(info.name) if info.trained else "not trained" for info in infos}

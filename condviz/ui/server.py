@@ -19,14 +19,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.paths import ASSETS
 from condviz.ui.limits import MAX_BODY_BYTES
-from condviz.ui.markup import STATIC
+from condviz.ui.markup import STATIC, render, static_url
 from condviz.ui.plotly_panel import plotly_source
 from condviz.ui.requests import Requests, refusal
 from condviz.ui.state import HOME, page_called, path_of, read_query
@@ -85,6 +85,14 @@ def routes() -> list[BaseRoute]:
         Route(f"/{STATIC}/{plotly.name}", lambda request: FileResponse(plotly)),
         *folders,
     ]
+
+
+async def missing(request: Request, error: Exception) -> Response:
+    """Answer what is not here: in words to a browser that opens it, else as {"detail": ...}."""
+    if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+        shown = {"path": request.url.path[:80], "home": request.base_url.path, "sheet": static_url("css/tokens.css")}
+        return HTMLResponse(render("missing.html", **shown), 404)
+    return JSONResponse({"detail": getattr(error, "detail", "Not Found")}, 404)
 
 
 MAX_CODE = 1_000

@@ -17,6 +17,12 @@ SHEETS = ("tokens", "page", "pictures", "figures", "evaluation", "words", "map",
           "search", "learn", "lessons")  # fmt: skip
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
+PICTURED = "Two sentences about an exam: bars show them very alike under the school subject, far apart under the mood."
+_LABEL = (
+    '{% for one in config.get("pages", []) if one[0] and one[0] == config.get("current_page") %}{{ one[1] }} · '
+    "{% endfor %}"
+)
+"""In gradio's template: what the header calls a page, but for the first."""
 _TAGS = re.compile(r'<meta\s+(?:property="og:|name="twitter:)[^>]*>')
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
 
@@ -119,7 +125,8 @@ def _preview() -> str:
     host = os.environ.get("SPACE_HOST", "")
     place = f"https://{host}/" if host else "{{ request.base_url }}"
     named = {"description": DESCRIPTION, "twitter:card": "summary_large_image"}
-    tags = {"title": "CondViz", "type": "website", "description": DESCRIPTION}
-    tags["image"] = place + static_url("images/preview.png")
+    page = '{{ config.get("current_page", "") }}{{ "?" ~ request.url.query if request.url.query }}'
+    tags = {"title": f"{_LABEL}CondViz", "type": "website", "description": DESCRIPTION, "url": place + page}
+    tags |= {"image": place + static_url("images/preview.png"), "image:alt": PICTURED}
     metas = [f'<meta name="{name}" content="{content}">' for name, content in named.items()]
     return "".join(metas + [f'<meta property="og:{name}" content="{content}">' for name, content in tags.items()])

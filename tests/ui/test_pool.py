@@ -278,8 +278,8 @@ def test_a_better_model_on_a_larger_encoder_stands_behind_the_fast_one(monkeypat
     (fast, first), (best, second), _ = pool.choices()
     assert (first, second) == ("bi-encoder", "bi-encoder-csts")
     assert "fast" in fast
-    assert "best" in best
-    assert "slower" not in best  # as much work
+    assert "best" in best or "strong" in best  # others may be as good
+    assert "slow" not in best  # as much work
 
 
 def base_pool(load: Callable[[str], object] = str) -> ModelPool:
@@ -345,10 +345,11 @@ def test_a_preference_that_is_none_is_an_error_that_names_the_others(monkeypatch
         base_pool().choose(Budget(1.0))
 
 
-def test_the_menu_tells_how_much_slower_a_better_model_is() -> None:
+def test_the_menu_tells_briefly_that_a_better_model_is_slow() -> None:
     (_, first), (best, second) = base_pool().choices()
     assert (first, second) == ("bi-encoder-csts", "bi-encoder-mpnet")
-    assert "times slower" in best
+    assert "slow" in best
+    assert len(best) <= len("Bi-encoder on MPNet (strong, slow)"), "what fits a narrow form"
 
 
 def test_large_work_is_done_one_after_the_other_and_its_place_is_known() -> None:

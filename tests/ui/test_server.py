@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password, routes, trust_proxies
+from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, missing, password, routes, trust_proxies
 
 
 async def echo(request: Request) -> PlainTextResponse:
@@ -132,6 +132,18 @@ def test_links_to_a_tab_go_on_to_its_page(asked: str, answer: str) -> None:
     for path in (asked, f"/condviz{asked}"):
         found = TestClient(app, follow_redirects=False, root_path="/condviz").get(path)
         assert found.headers.get("location", "") == answer
+
+
+def test_a_browser_gets_a_page_in_words_where_there_is_none_and_programs_get_json() -> None:
+    app = Starlette(exception_handlers={404: missing})
+    for path, accept in (("/nope", "text/html,*/*"), ("/<b>x", "text/html"), ("/nope", "application/json")):
+        answer = TestClient(app).get(path, headers={"accept": accept})
+        assert answer.status_code == 404
+        if "html" in accept:
+            assert 'href="/"' in answer.text
+            assert "<b>x" not in answer.text
+        else:
+            assert answer.json() == {"detail": "Not Found"}
 
 
 def test_a_code_holds_the_address_of_a_page_and_nothing_else() -> None:

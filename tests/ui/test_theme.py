@@ -23,11 +23,16 @@ def test_the_preview_of_a_link_tells_of_this_page_alone() -> None:
         "scheme": "http",
         "path": "/",
         "headers": [(b"host", b"class.example")],
-        "query_string": b"",
+        "query_string": b"near=30&q=%3Cb%3E",
     }
-    page = environment.get_template("frontend/index.html").render(request=Request(scope), config={"title": "CondViz"})
-    tags = dict(re.findall(r'<meta\s+property="og:(\w+)"\s+content="([^"]*)"', page))
-    assert tags["title"] == "CondViz"
+    page = environment.get_template("frontend/index.html").render(
+        request=Request(scope),
+        config={"title": "CondViz", "pages": [("", "Home", True), ("map", "Map", False)], "current_page": "map"},
+    )
+    tags = dict(re.findall(r'<meta\s+property="og:([\w:]+)"\s+content="([^"]*)"', page))
+    assert tags["title"] == "Map · CondViz"
+    assert tags["url"] == "http://class.example/map?near=30&amp;q=%3Cb%3E"
+    assert tags["image:alt"]
     assert "sentences" in tags["description"]
     assert tags["image"].startswith(f"http://class.example/{STATIC}/images/preview.png")
     assert "Gradio" not in page.split("</head>")[0].split("<script")[0]
