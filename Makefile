@@ -23,7 +23,7 @@ test: $(STAMPS)/dev $(STAMPS)/browser
 
 test-fast: $(STAMPS)/dev
 	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast --durations=10 \
-		-m "not browser and not training and not slow"
+		--ignore=tests/e2e -m "not browser and not training and not slow"
 
 # Each browser test RUNS times beside a busy process, and a table of those that failed.
 flaky: $(STAMPS)/dev $(STAMPS)/browser

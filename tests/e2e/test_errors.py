@@ -32,7 +32,9 @@ def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: C
     expect(page).to_have_url(re.compile("es=3-9.12.*col=condition"))
 
 
-def test_rows_are_read_by_keyboard_and_keep_tags_and_notes(open_page: Callable[..., Page]) -> None:
+def test_rows_are_read_by_keyboard_keep_tags_and_notes_and_may_be_ones_own(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     page = open_errors(open_page)
     assert page.locator("#cv-err-row").bounding_box()["y"] < page.viewport_size["height"], "on the first screen"
     detail = page.get_by_test_id("detail")
@@ -52,6 +54,7 @@ def test_rows_are_read_by_keyboard_and_keep_tags_and_notes(open_page: Callable[.
     (noted,) = (line for line in saved if line["note"])
     assert (noted["row"], noted["tags"], noted["note"]) == (number, "number", "counts <b>wrongly</b>")
     a_wrong_filter_gets_a_message(page)
+    any_table_can_be_read_with_its_own_columns(page, tmp_path)
     a_row_opens_in_compare(page)
 
 
@@ -67,12 +70,11 @@ def a_row_opens_in_compare(page: Page) -> None:
     expect(page.locator("#cv-sentence1 textarea")).to_have_value(sentence)
 
 
-def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Page], tmp_path: Path) -> None:
+def any_table_can_be_read_with_its_own_columns(page: Page, folder: Path) -> None:
     lines = ["premise,other,asked,points"]
     lines += [f"<i>a{i}</i>,b{i},{c},{label}" for i in range(30) for c, label in (("x", 1), ("y", 4))]
-    table = tmp_path / "mine.csv"
+    table = folder / "mine.csv"
     table.write_text("\n".join(lines))
-    page = open_errors(open_page)
     page.locator("#cv-err-upload input[type=file], input[type=file]").first.set_input_files(table)
     expect(page.get_by_test_id("sample")).to_be_visible()
     for label, column in (

@@ -122,7 +122,9 @@ def figures_are_presented_in_larger_type(page: Page) -> None:
     expect(label).to_have_css("font-size", "13px")
 
 
-def test_own_sentences_are_drawn_have_a_link_and_errors_show(open_page: Callable[..., Page]) -> None:
+def test_own_sentences_and_tables_are_drawn_have_a_link_and_errors_show(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     page = open_map(open_page)
     choose_pca(page)
     page.get_by_text("My sentences").click()
@@ -138,16 +140,13 @@ def test_own_sentences_are_drawn_have_a_link_and_errors_show(open_page: Callable
     page.reload()
     expect(page.locator("#cv-map-after .cv-figure-count")).to_have_text("12 points")
     expect(page.locator("#cv-map-sentences textarea")).to_have_value(re.compile("<b>dog</b>"))
+    a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(page, tmp_path)
 
 
-def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
-    open_page: Callable[..., Page], tmp_path: Path
-) -> None:
-    path = tmp_path / "mine.csv"
+def a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(page: Page, folder: Path) -> None:
+    path = folder / "mine.csv"
     rows = [f'"Sentence, {i}.",{"the mood" if i % 2 else "the sport"},{"abc"[i % 3]}' for i in range(12)]
     path.write_text("\n".join(["text,condition,label", *rows]) + "\n")
-    page = open_map(open_page)
-    choose_pca(page)
     page.get_by_text("My table").click()
     upload = page.locator("#cv-map-upload input[type=file]")
     upload.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": b""})

@@ -64,6 +64,7 @@ def test_points_are_chosen_in_both_figures_by_hand_and_by_python(open_panels: Ca
     python_selects_and_marks(page)
     new_data_keep_zoom_and_selection(page)
     messages_are_text(page)
+    many_points_are_drawn_with_webgl(page)
 
 
 def a_lasso_reaches_python(page: Page) -> None:
@@ -107,6 +108,13 @@ def messages_are_text(page: Page) -> None:
     expect(page.locator("#alone .cv-figure-message")).to_have_text("Nothing yet. Press Load.")
     page.locator("#fail").click()
     expect(page.locator("#left .cv-figure-message")).to_have_text("It <b>failed</b>.")
+
+
+def many_points_are_drawn_with_webgl(page: Page) -> None:
+    if page.evaluate("() => Boolean(document.createElement('canvas').getContext('webgl'))"):
+        page.locator("#load").click()
+        expect(frame(page, "alone")).to_have_attribute("data-renderer", "webgl")
+        expect(page.locator("#alone .cv-figure-count")).to_have_text("6,000 points")
 
 
 def test_a_figure_tells_and_moves_and_follows_the_theme_and_is_saved(
@@ -171,12 +179,3 @@ def test_without_webgl_few_points_are_drawn_and_many_are_explained(open_panels: 
     expect(frame(page, "left")).to_have_attribute("data-renderer", "svg")
     page.locator("#load").click()
     expect(page.locator("#alone .cv-figure-message")).to_contain_text("6,000 points need WebGL")
-
-
-def test_many_points_are_drawn_with_webgl(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
-    if not page.evaluate("() => Boolean(document.createElement('canvas').getContext('webgl'))"):
-        pytest.skip("This browser has no WebGL.")
-    page.locator("#load").click()
-    expect(frame(page, "alone")).to_have_attribute("data-renderer", "webgl")
-    expect(page.locator("#alone .cv-figure-count")).to_have_text("6,000 points")

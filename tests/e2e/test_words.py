@@ -35,6 +35,7 @@ def test_the_tint_moves_with_the_condition_without_the_server(open_page: Callabl
     a_held_word_shows_every_condition_until_it_is_let_go(page)
     two_sentences_stand_beside_each_other(page)
     an_error_dims_what_was_shown_and_back_returns_to_it(page)
+    markup_in_texts_stays_text_and_a_phone_can_read_it(page)
 
 
 def a_held_word_shows_every_condition_until_it_is_let_go(page: Page) -> None:
@@ -74,8 +75,9 @@ def an_error_dims_what_was_shown_and_back_returns_to_it(page: Page) -> None:
     expect(page.get_by_test_id("words-headline")).to_contain_text("“surfs”")
 
 
-def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[..., Page]) -> None:
-    page = open_page("words?s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>", width=380, height=800)
+def markup_in_texts_stays_text_and_a_phone_can_read_it(page: Page) -> None:
+    page.set_viewport_size({"width": 380, "height": 800})
+    go(page, "words?s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>")
     expect(page.locator(WORDS)).to_contain_text("{{")
     expect(page.locator(f"{WORDS} img")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
