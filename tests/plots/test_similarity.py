@@ -14,6 +14,8 @@ from tests.stand_ins import LengthModel
 
 CONDITIONS = ("the sport", "the <b>price</b>", "the mood")
 KNOTS = Calibration((0.0, 0.5, 1.0), (1.5, 3.0, 4.6), 0.1, {"a": 1})
+TELLING = np.ones((2, 3), np.float32)
+"""Both sentences tell every condition."""
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_marks_and_function_words_carry_no_bar(comparison: Comparison) -> None:
     words = (Word("surfs", 6, 11), Word("the", 0, 3), Word(".", 11, 12))
     effects = np.array([0.4, 0.5, 0.6], np.float32)
     read = Attribution("length", CONDITIONS[0], 0.9, words, (), effects, np.zeros(0, np.float32))
-    drawn = similarity.bars(replace(comparison, words=(read, read, read)))
+    drawn = similarity.bars(replace(comparison, words=(read, read, read), applies=TELLING))
     assert drawn.count('<b dir="auto">surfs</b>') == 3
     assert '<b dir="auto">.</b>' not in drawn
     assert '<b dir="auto">the</b>' not in drawn
@@ -90,12 +92,12 @@ def test_words_are_said_to_do_what_they_do_to_the_score(comparison: Comparison) 
     raises = replace(lowers, effects1=-effects)
     none = replace(lowers, effects1=np.array([np.nan, 0.001, 0, 0], np.float32))
     said = '%s <b dir="auto">three</b>, <b dir="auto">suitcases</b><'
-    drawn = similarity.bars(replace(comparison, words=(raises, none, lowers)))
+    drawn = similarity.bars(replace(comparison, words=(raises, none, lowers), applies=TELLING))
     assert said % "carried by" in drawn
     assert said % "set apart by" in drawn
     assert drawn.count("no single word decides it") == 1
     # A word that raises a low score does not carry it, nor does one that lowers a high score set the pair apart.
-    drawn = similarity.bars(replace(comparison, words=(lowers, none, raises)))
+    drawn = similarity.bars(replace(comparison, words=(lowers, none, raises), applies=TELLING))
     assert drawn.count(said % "decided by") == 2
 
 
