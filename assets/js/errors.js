@@ -49,6 +49,11 @@
     });
   };
 
+  // A list, or a card, of which the top is shown.
+  document.addEventListener("click", (event) => {
+    event.target.closest(".cv-err-more")?.closest("#cv-err-slices, #cv-err-row")?.toggleAttribute("data-whole");
+  });
+
   // ---- the reading pane ---------------------------------------------------------------------------------------------------
   let focus = false; // a row that was reached by keyboard keeps it
   const errorRow = (element, watch, send) => {

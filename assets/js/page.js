@@ -57,6 +57,7 @@
   // What is typed until the answer to a link has filled in the form, it would overwrite; what is opened until its result
   // is there, it would fold.
   const HOLD = { form: [".cv-form textarea", "readOnly"], sections: [".cv-section", "inert"] };
+  const FOLD_MS = 500;
   const HOLD_MS = 15000;  // at most: a server that has gone does not answer
   const held = new Set();
   let letGo;
@@ -100,8 +101,8 @@
       openWanted();
     }
     if (first) return;
-    // A new result closes the sections and forgets what was chosen in the one before.
-    const kept = answers || element.dataset.keep ? undefined : ["__theme"];
+    // A new result forgets what was chosen in the one before; the sections that it folds leave the address as they fold.
+    const kept = answers || element.dataset.keep ? undefined : ["open", "__theme"];
     set(merge(link, kept), before !== undefined && !answers && !element.dataset.replace);
   };
 
@@ -175,6 +176,10 @@
     const toggled = new MutationObserver(() => { toggled.disconnect(); noteOpen(); });
     toggled.observe(pressed, { attributeFilter: ["class"] });
   }, true);
+  // What a new result folds is noted in its own entry of the history: the one before keeps what was open.
+  new MutationObserver((changes) => {
+    if (!pending && changes.some(({ target }) => target.matches(".cv-section > button.label-wrap"))) setTimeout(noteOpen, FOLD_MS);
+  }).observe(document.documentElement, { subtree: true, attributeFilter: ["class"] });
   document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
   expect();
   setTimeout(() => { if (wanted.length && !stateful) openWanted(); }, 1500);
@@ -364,7 +369,8 @@
       if (event.key === "ArrowLeft" && at) show(at - 1);
     });
     if (store.get("tour-at")) setTimeout(() => show(Number(store.get("tour-at"))), 0);
-    welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
+    // Where the tour begins: in other views it would lie over what somebody came for.
+    welcome.hidden = view() !== "compare" || store.get("tour") === "seen" || location.search.length > 1;
   };
 
   // What is fired while the answer before is on its way waits, and gradio (6.31) then fires the first again, not what was

@@ -229,7 +229,7 @@ def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, d
     read = Ratings((HIDDEN_LABEL, LABEL_RANGE[1])).number  # -1 may be an end of the scale
     values = [(cell.strip(), number) for cell in cells if (number := read(cell)) is not None]
     numbers = [number for _, number in values if math.isfinite(number)]
-    words = dict.fromkeys(word for word, number in values if math.isnan(number))
+    words = dict.fromkeys(sorted(word for word, number in values if math.isnan(number)))
     words = words if len(words) <= MOST_WORDS else {}
     if not numbers:
         return None, {word: RATING_WORDS.get(fold_name(word)) for word in words}

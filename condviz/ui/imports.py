@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,12 +47,20 @@ class Kind:
     roles: Mapping[str, str]
     optional: frozenset[str] = frozenset()
     pairs: bool = True
+    check: Callable[[PairTable, str], object] | None = None
+    """Raises DataError where the view cannot use the pairs of a file of this name."""
+
+
+def _check_trained(table: PairTable, name: str) -> None:
+    from condviz.training.data import read_rated  # imports torch
+
+    read_rated(table, name)
 
 
 _PAIR = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition"}
 PAIRS = Kind(_PAIR, frozenset({"condition"}))
 RATED = Kind(_PAIR | {"label": "Rating"}, frozenset({"condition", "label"}))
-TRAINED = replace(RATED, optional=frozenset({"condition"}))
+TRAINED = replace(RATED, optional=frozenset({"condition"}), check=_check_trained)
 POINTS = Kind(
     {"text": "Sentence", "condition": "Condition", "value": "Value"}, frozenset({"condition", "value"}), pairs=False,
 )  # fmt: skip
@@ -80,10 +88,12 @@ class Reading:
     """It comes with the file; else the visitor has changed something."""
     stamp: int = field(default_factory=time.monotonic_ns)
     """Tells it from every other one, also where the same file comes again."""
+    title: str = ""
+    """What it is, where that is no file of the visitor's."""
 
     @property
     def name(self) -> str:
-        return self.path.replace("\\", "/").rpartition("/")[2]
+        return self.title or self.path.replace("\\", "/").rpartition("/")[2]
 
     @property
     def form(self) -> dict[str, Any]:
@@ -161,6 +171,10 @@ def inspect(kind: Kind, asked: Reading, *, given: bool = False) -> Seen:
         used, problem = _use(kind, asked, table), ""
     except DataError as error:
         used, problem = table, str(error)
+        if column and any(line.endswith("= ") for line in words.splitlines()) and not dict(asked.labels):
+            problem = (
+                f"The ratings in {column} are words. Write beside each of them, in Labels, the number it stands for."
+            )
     sure = named and {*why.values()} <= {"by its name"} and not (problem or table.report.doubt or words or asked.scale)
     return Seen(replace(asked, problem=problem, sure=sure, stamp=time.monotonic_ns()), table, used, why, words)
 
@@ -175,7 +189,10 @@ def _use(kind: Kind, asked: Reading, table: Table) -> Table:
     if len({column for _, column in asked.columns}) < len(asked.columns):
         raise DataError("A column can have one role only. Choose different columns.")
     if kind.pairs:
-        return asked.pairs(table)
+        found = asked.pairs(table)
+        if kind.check:
+            kind.check(found, asked.name)
+        return found
     columns = {role: column for role, column in asked.columns if role != "value"}
     every = ((row, (table.report, table.place(row), table.record(row), columns)) for row in range(len(table.rows)))
     kept = tuple(table.rows[row] for row, given in every if check_texts(*given) is not None)
@@ -194,7 +211,8 @@ class Import:
     def __init__(self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, action: str = "") -> None:
         self.kind, self.upload, self.folds = kind, upload, kind is RATED  # Errors takes it without a press
         self.reading = gr.State(None)
-        with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
+        look: dict[str, Any] = {"elem_id": f"{prefix}-import", "elem_classes": "cv-form cv-inputs cv-import"}
+        with gr.Accordion("How the table is read", visible=False, **look) as self.box:
             self.told = html("", elem_id=f"{prefix}-import-told")
             self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
             self.view = html("", elem_id=f"{prefix}-import-view")
@@ -279,14 +297,16 @@ class Import:
             return {**form, **none, **hidden, **told, self.use: gr.update(interactive=False)}
         asked, report = seen.reading, seen.table.report
         told = [note for note in seen.used.notes if note not in asked.problem]
-        shown = {"notes": told, "rows": seen.table.rows[:SHOWN_ROWS]}
-        shown |= {"separator": SEPARATORS.get(report.separator, ""), "most": SHOWN_COLUMNS}
+        # Where a column has to be chosen, all are shown; else those that count, all of which are then in sight.
+        others = [one for one in seen.table.columns if asked.problem and one not in dict(asked.columns).values()]
+        shown = {"notes": told, "rows": seen.table.rows[:SHOWN_ROWS], "others": others[:SHOWN_COLUMNS]}
+        shown |= {"separator": SEPARATORS.get(report.separator, ""), "kind": self.kind}
         low, high = asked.scale or LABEL_RANGE
         rated = bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
         return {
             **form,
             self.box: gr.update(visible=True, open=not (asked.sure and self.folds)),
-            self.view: render("imports.html", seen=seen, roles=self.kind.roles, **shown),
+            self.view: render("imports.html", seen=seen, **shown),
             self.told: notice("", asked.problem) if asked.problem else "",
             self.use: gr.update(interactive=not asked.problem),
             self.reading: asked,

@@ -83,11 +83,11 @@ def test_a_scale_and_words_are_offered(cells: list[str], scale: tuple | None, wo
 
 def test_ratings_on_another_scale_or_in_words_are_mapped_and_can_be_changed(tmp_path: Path) -> None:
     path = write(tmp_path, PAIR + "a,b,c,0\nd,e,f,0.5\ng,h,i,1\n")
-    seen = inspect(TRAINED, Reading(path))
+    seen = inspect(RATED, Reading(path))
     assert not seen.reading.sure
     assert [pair.label for pair in seen.reading.pairs().pairs] == [1, 3, 5]
     words = Reading(write(tmp_path, PAIR + "a,b,c,rather\nd,e,f,yes\n", "words.csv"))
-    box = build(TRAINED)
+    box = build(RATED)
     first = box.open(words.path)
     assert first[box.words] == "rather = \nyes = 5"
     assert first[box.ratings]["visible"]
@@ -143,9 +143,9 @@ def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path) -> No
 def test_rows_that_cannot_be_used_as_they_are_read_are_not_counted_as_usable(tmp_path: Path) -> None:
     box = build(TRAINED)
     letters = PAIR + "a,b,c,B\nd,e,f,C\n"
-    for content in ("text\nfirst\nsecond\n", letters):
+    for content, told in (("text\nfirst\nsecond\n", "Choose"), (letters, "words"), (PAIR + "a,b,c,1\nd,e,f,2\n", "20")):
         opened = box.open(write(tmp_path, content))
-        assert opened[box.told]
+        assert told in opened[box.told]
         assert "0 of 2 rows" in opened[box.view]
         assert not opened[box.use]["interactive"]
     unread = box.open(write(tmp_path, ""))
@@ -195,3 +195,19 @@ def test_what_a_client_says_of_a_table_is_checked() -> None:
     for wrong in ({"scale": [0]}, {"skip": 1}, {"labels": {"no": "x"}}, [1]):
         with pytest.raises(DataError, match="reading: "):
             check_reading(wrong)
+
+
+def test_the_preview_shows_what_counts_and_all_columns_where_one_is_to_be_chosen(tmp_path: Path) -> None:
+    box = build(RATED)
+    rows = "\n7,anna,a,b,c,4\n8,otto,d,e,f,2\n"
+    opened = box.open(write(tmp_path, "id,who,sentence1,sentence2,condition,rating" + rows))
+    assert [name in opened[box.view] for name in (">condition<", ">rating<", "anna")] == [True, True, False]
+    none = ("", "", "", "", None, None, "", "", "sentence2", "condition", "rating")
+    assert "anna" in box.change(str(tmp_path / "mine.csv"), opened[box.reading], *none)[box.view]
+
+
+def test_rows_without_a_rating_teach_nothing_and_do_not_count(tmp_path: Path) -> None:
+    rows = "".join(f"a{i},b{i},c,{i % 5 + 1 if i else ''}\n" for i in range(25))
+    for kind, usable in ((TRAINED, 24), (RATED, 25)):
+        box = build(kind)
+        assert f"{usable} of 25 rows" in box.open(write(tmp_path, PAIR + rows))[box.view]

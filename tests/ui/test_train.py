@@ -18,6 +18,7 @@ import pytest
 
 from condviz.errors import ConfigError, DataError, TrainingError
 from condviz.models.registry import describe
+from condviz.training.data import MIN_ROWS
 from condviz.training.job import write_status
 from condviz.training.recipes import LinkRecipe, from_dict
 from condviz.ui.app import Settings, build_app
@@ -117,13 +118,14 @@ def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
         recipe_text.read_preset("../../etc/passwd")
 
 
-def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, tmp_path: Path) -> None:
+def test_an_uploaded_table_is_shown_once_and_divided(tab: train.TrainTab, tmp_path: Path) -> None:
     path = write_table(tmp_path / "mine.csv", pairs=40)
     path.write_text(path.read_text().replace("sentence1,sentence2,condition,label", "text a,text b,question,rating"))
     opened = tab.own.open(str(path))
     assert [opened[one]["value"] for one in tab.own.pickers.values()] == ["text a", "text b", "question", "rating"]
     updates = tab.read_table(str(path), opened[tab.own.reading], 20, "quick", "mine")
-    assert str(updates[tab.sample]).count("<tr>") == 6
+    assert "52 rows" in updates[tab.sample]
+    assert "<tr>" not in updates[tab.sample], "the assistant shows its rows"
     kept = updates[tab.table]["table"]
     assert all(tab.jobs.uploads in Path(part).parents for part in kept)
     recipe = from_dict(recipe_text.parse(updates[tab.recipe]))
@@ -144,6 +146,7 @@ def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Pat
     path = write_table(tmp_path / "mine.csv", pairs=40)
     path.write_text(path.read_text().replace("\n", f"\n{evil} ", 1))
     assert "<img" not in str(tab.read_table(str(path), None, 20, "quick", evil)[tab.sample])
+    assert "<img" not in str(tab.own.open(str(path))[tab.own.view])
     job = submit(tab, tmp_path, probes=[(evil, evil, evil)] * 5)
     records(job)
     end(tab.jobs, job, "failed", evil)
@@ -239,15 +242,29 @@ def test_a_table_that_was_taken_away_is_not_trained_on(tab: train.TrainTab, tmp_
     if after is not None:
         table.write_text(after)
     emptied = tab.read_table(after and str(table), None, *form)
-    with pytest.raises(DataError, match="Choose a column" if after else "No table yet"):
+    with pytest.raises(DataError, match="cannot be used yet" if after else "No table yet"):
         last(tab.begin("table", emptied[tab.table], emptied[tab.recipe], NOTHING, ""))
 
 
 def test_a_table_with_too_few_rows_is_not_said_to_be_missing(tab: train.TrainTab, tmp_path: Path) -> None:
     found = tab.read_table(str(write_table(tmp_path / "few.csv", pairs=1)), None, 20, "quick", "mine")
-    with pytest.raises(DataError, match=r"few\.csv") as told:
+    assert "few.csv has 2 rows" in found[tab.own.told]
+    with pytest.raises(DataError) as told:
         last(tab.begin("table", found[tab.table], found[tab.recipe], NOTHING, ""))
     assert "No table" not in str(told.value)
+    assert "few.csv has" not in str(told.value), "one error stands at one place"
+
+
+def test_before_a_table_comes_the_recipe_waits_for_one(tab: train.TrainTab) -> None:
+    fields = recipe_text.parse(tab.recipe.value)
+    assert fields["init"] == recipe_text.best_start()
+    assert fields["train"][0]["name"] == "csv"
+    assert str(MIN_ROWS) in tab.help.value, "what a table needs is said before it comes"
+    example = tab.choose_source("example", "quick", "mine", None)
+    assert (example[tab.own_box]["visible"], recipe_text.parse(example[tab.recipe])["train"][0]["name"]) == (
+        False,
+        "scenes",
+    )
 
 
 def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -398,7 +415,7 @@ def test_a_link_fills_in_data_and_thoroughness(tab: train.TrainTab) -> None:
 @pytest.mark.parametrize("table", [None, {"table": ["/up/a.csv", "/up/b.csv"], "batching": "rows", "rows": 40}])
 def test_a_link_holds_what_was_changed_in_the_form(tab: train.TrainTab, table: dict | None) -> None:
     tab.enabled = False
-    base = recipe_text.compose("better", recipe_text.NAME, table)
+    base = recipe_text.compose("better", recipe_text.NAME, table or recipe_text.WAITING)
 
     def link(text: str) -> dict[str, list[str]]:
         shown = str(tab.note("table", "better", "better", table, None, text)[tab.noted])

@@ -56,7 +56,7 @@ TARGETS: dict[str, str] = {
 """What slices are looked for: those in which a model ..."""
 
 RULES: dict[str, str] = {
-    "number": "Replace numbers in the second sentence by the next one",
+    "number": "Raise the numbers of the second sentence by one, from two on",
     "negate": "Negate the second sentence, or take its negation away",
     "word": "Replace a word",
     "swap_conditions": "Swap the two conditions of the item",

@@ -234,9 +234,8 @@ class Blindness(Record):
 def worst_conditions(study: Study, *, column: str = "condition", mask: np.ndarray | None = None) -> list[GroupErrors]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
-    So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide, also where
-    they agree, as fewer than `LEAST` are taken to vary like the rows of a value do on average, or more. `column` may
-    also be "aspect", "asks" or another column of texts; values of a single row are left out.
+    So a condition is not the worst because of a few unlucky rows; values of fewer than `LEAST` rows, which tell too
+    little, are left out. `column` may also be "aspect", "asks" or another column of texts.
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]
@@ -252,9 +251,7 @@ def worst_conditions(study: Study, *, column: str = "condition", mask: np.ndarra
         error = np.abs(judged.error[rows])
         mean = means(error)
         squares = means((error - mean[place]) ** 2) * counts
-        common = squares.sum() / max(len(rows) - len(counts), 1)
         variance = squares / np.maximum(counts - 1, 1)
-        variance = np.where(counts < LEAST, np.maximum(variance, common), variance)
         spread = np.sqrt(variance / counts) * special.stdtrit(counts - 1, 0.975)
         return mean, spread, means(judged.error[rows]), means(1 - judged.right[rows])
 
@@ -263,8 +260,7 @@ def worst_conditions(study: Study, *, column: str = "condition", mask: np.ndarra
         GroupErrors(
             str(values[first[i]]), int(counts[i]), *(tuple(float(j[part][i]) for j in judged) for part in range(4))
         )
-        for i in range(len(counts))
-        if counts[i] > 1
+        for i in np.flatnonzero(counts >= LEAST)
     ]
     return sorted(groups, key=lambda group: (group.spread[0] - group.error[0], group.value))
 

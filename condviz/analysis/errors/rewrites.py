@@ -27,7 +27,7 @@ MAX_ROWS = 300
 """Rows scored again at once: some seconds."""
 CANDIDATES = 200
 """Training rows that are encoded for one question; those that share most words with the row."""
-_NUMBER = re.compile(rf"(?<!\d[.,])\b({'|'.join(COUNTING[1:-1])}|\d{{1,6}})\b(?![.,]\d)", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?<!\d[.,])\b({'|'.join(COUNTING[1:-1])}|(?!1\b)\d{{1,6}})\b(?![.,]\d)", re.IGNORECASE)
 _NEGATION = re.compile(r"\s(not|never)\b|(?<=[a-z])n['’]t\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
     r"\b(is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|am)\b", re.IGNORECASE
@@ -91,7 +91,7 @@ def rewrite(
 def next_number(text: str) -> str | None:
     """Replace every number by the next one, "two" by "three" and "9" by "10"; None if there is none.
 
-    Not "one": its noun would need a plural, and often it counts nothing, as in "no one".
+    Neither "one" nor "1": the noun would need a plural, and "one" often counts nothing, as in "no one".
     """
 
     def step(match: re.Match[str]) -> str:

@@ -52,6 +52,7 @@ class ErrorsTab:
                 script = presses("filter") + presses("target", "look")
                 self.slices = html(screen.get("slices", ""), elem_id="cv-err-slices", script=script)
             with gr.Column(elem_id="cv-err-middle"):
+                self.own = Import(self.upload, RATED, "cv-err", "Use this table")
                 self.views = html(screen.get("views", ""), elem_id="cv-err-views", script=presses("view", "look"))
                 # The figure follows: with its texts it is half a megabyte, which the page would wait for.
                 drawn = {"still": screen.get("still", ""), "tool": "select", "height": 380}
@@ -76,7 +77,6 @@ class ErrorsTab:
             self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
             files = {"file_types": FILE_TYPES, "elem_id": "cv-err-upload"}
             self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
-        self.own = Import(self.upload, RATED, "cv-err", "Use this table")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)

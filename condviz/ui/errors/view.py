@@ -15,7 +15,7 @@ from condviz.analysis.errors.rewrites import Rewritten
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
-from condviz.evaluation.metrics import counted
+from condviz.evaluation.metrics import LEAST, counted
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
@@ -144,7 +144,7 @@ def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Mark
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
     dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows else SINGLE].tolist()
     single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
-    about = {"column": column, "named": pictures.plain_name(column), "models": study.models}
+    about = {"column": column, "named": pictures.plain_name(column), "models": study.models, "least": LEAST}
     return render("errors/worst.html", groups=rows, rows=single, **about)
 
 

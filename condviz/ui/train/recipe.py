@@ -27,6 +27,10 @@ EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "spl
 EXAMPLE_SETTINGS = {"start": "identity", "batching": "blocks", "batch_size": 80, "lr": 5e-4, "epochs": 1,
                     "evaluations": 8}  # fmt: skip
 """The shipped models have learned from the example already: here the head is trained from the beginning."""
+AWAITED = {key: {"name": "csv", "path": f"my-table-{key}.csv"} for key in EXAMPLE}
+"""How a recipe names the parts of a table that has not come, or is not stored."""
+WAITING = {"table": None, "batching": "pairs", "rows": 10**6}
+"""A table that has not come."""
 FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "method": (("method",), "Method", [(entry.title, name) for name, entry in CATALOG.items() if entry.conditional]),
     "backbone": (("backbone",), "Encoder (hub id)", ""),
@@ -94,7 +98,7 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str 
         document.pop("init", None)
         document.update(EXAMPLE_SETTINGS)
     else:
-        paths = table["table"] or ["my-table-train.csv", "my-table-validation.csv"]
+        paths = table["table"] or [part["path"] for part in AWAITED.values()]
         sources = {key: [{"name": "csv", "path": p}] for key, p in zip(EXAMPLE, paths, strict=True)}
         if table["batching"] == "rows":  # InfoNCE compares the two conditions of a pair
             document["batching"] = "rows"

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,8 @@ class Runs:
         if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
             return ""
         if _OPENED.get(run.id) not in KEPT:
-            _OPENED[run.id] = KEPT.add(self.own.current(held[0]["path"], None))
+            rows = self.own.current(held[0]["path"], None)
+            _OPENED[run.id] = KEPT.add(replace(rows, title=f"Rows held back from {run.name}"))
         return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:

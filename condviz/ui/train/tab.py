@@ -25,6 +25,9 @@ from condviz.ui.train import recipe as recipes
 from condviz.ui.train import view as views
 from condviz.ui.train.runs import Runs, token_of
 
+NEEDED = render("train/upload_help.html")
+"""What a table needs."""
+NO_TABLE = "No table yet: upload one, or choose the example."
 NONE = "none"
 """How links name the pretrained encoder as the start."""
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
@@ -44,7 +47,10 @@ class TrainTab:
             with gr.Column(elem_classes="cv-form cv-inputs", elem_id="cv-train-form", scale=0, min_width=320):
                 self._steps()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                self.sample = html("", elem_id="cv-train-table")
+                # Beside the form: in its narrow column a table cannot be read, and Start would be pushed out of sight.
+                with gr.Column(elem_id="cv-train-own") as self.own_box:
+                    self.sample = html("", elem_id="cv-train-table")
+                    self.own = Import(self.upload, TRAINED, "cv-train")
                 self.runs = Runs(page, self.jobs, self.own)
         with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
             self._advanced()
@@ -61,8 +67,7 @@ class TrainTab:
         with gr.Column(elem_classes="cv-train-box") as self.upload_box:
             files = {"file_types": FILE_TYPES, "elem_id": "cv-train-upload"}
             self.upload = gr.File(label="Table of rated pairs", height=70, **files)
-            self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
-            self.own = Import(self.upload, TRAINED, "cv-train")
+            self.help = html(NEEDED, elem_id="cv-train-upload-help")
         html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
         said: dict[str, Any] = {"label": "Start from", "info": "and how many of people’s pairs it orders right"}
         self.best = recipes.best_start()  # describes every model: once, not at each edit
@@ -87,7 +92,7 @@ class TrainTab:
         presets += [(name, name) for name in shipped if name not in recipes.QUALITIES]
         self.preset = gr.Dropdown(presets, value="quick", label="Recipe", elem_id="cv-train-preset")
         self.share = gr.Number(20, label="Validation share, %", minimum=5, maximum=50, precision=0)
-        text = recipes.compose("quick", recipes.NAME, None)
+        text = recipes.compose("quick", recipes.NAME, recipes.WAITING)
         values = recipes.read_fields(text)
         self.fields: dict[str, Any] = {}
         with gr.Row(elem_classes="cv-train-columns"):
@@ -112,7 +117,7 @@ class TrainTab:
         read = [self.upload, self.own.reading, self.share, self.quality, self.name, self.begins]
         table = [self.sample, self.table, self.help, self.own.told, *filled]
         connect([self.own.reading.change, self.share.input], self.read_table, read, table, **form)
-        chosen = [*filled, self.upload_box, self.begins]
+        chosen = [*filled, self.upload_box, self.own_box, self.begins]
         connect(self.source.input, self.choose_source, made, chosen, **form)
         connect(self.begins.input, self.choose, made, chosen, **form)
         thorough = connect(self.quality.input, self.choose, made, chosen, **form)
@@ -163,9 +168,10 @@ class TrainTab:
     ) -> dict:  # fmt: skip
         """Take the rated rows of an uploaded table, and keep its two parts for training."""
         # Without a table that can be used, the recipe must not name the one before.
-        empty = {self.table: None, self.sample: "", **self._fill(recipes.compose(quality, name, None), quality)}
+        bare = recipes.compose(quality, name, recipes.WAITING, start)
+        empty = {self.table: None, self.sample: "", **self._fill(bare, quality)}
         if not file:
-            return {**empty, self.help: render("train/upload_help.html")}
+            return {**empty, self.help: NEEDED}
         from condviz.training.data import divide, read_rated, store_parts
 
         part = float(share or 0) / 100
@@ -194,7 +200,8 @@ class TrainTab:
         start = self.best if mine else recipes.PRETRAINED
         filled = self.choose(source, quality, name, table, start)
         begins = gr.update(value=start, interactive=mine)
-        return {**filled, self.upload_box: gr.update(visible=mine), self.begins: begins}
+        shown = gr.update(visible=mine)
+        return {**filled, self.upload_box: shown, self.own_box: shown, self.begins: begins}
 
     def edit(self, text: str) -> dict:
         return self._fill(text, None)
@@ -299,7 +306,7 @@ class TrainTab:
         """Return the recipe that a choice of data, start and thoroughness, or a shipped recipe, fills in."""
         if preset not in recipes.QUALITIES:
             return recipes.read_preset(preset)
-        return recipes.compose(preset, name, _usable(table) if source == "table" else None, start)
+        return recipes.compose(preset, name, (_usable(table) or recipes.WAITING) if source == "table" else None, start)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
@@ -326,8 +333,9 @@ class TrainTab:
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
-    if source == "table" and not _usable(table) and recipes.parse(text).get("train") == recipes.EXAMPLE["train"]:
-        raise DataError((table or {}).get("refused", "No table yet: upload one, or choose the example."))
+    if source == "table" and not _usable(table) and recipes.parse(text).get("train") == [recipes.AWAITED["train"]]:
+        refused = table and "refused" in table
+        raise DataError("The table cannot be used yet: mend what is said beside it." if refused else NO_TABLE)
 
 
 def _usable(table: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

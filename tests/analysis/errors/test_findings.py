@@ -50,14 +50,13 @@ def test_conditions_are_the_same_whatever_their_blanks() -> None:
     assert [group.n for group in worst_conditions(study)] == [9]
 
 
-def test_two_rows_that_agree_are_no_certainty() -> None:
-    conditions, labels = ["often"] * 78 + ["twice"] * 2, [1.0, 5.0] * 40
+def test_a_condition_of_a_few_rows_is_no_worst_one() -> None:
+    conditions, labels = ["often"] * 76 + ["seldom"] * 4, [1.0, 5.0] * 40
     pairs = [Pair(f"a{i}", "b", c, x) for i, (c, x) in enumerate(zip(conditions, labels, strict=True))]
     data = make_dataset("t", pairs)
-    errors = np.r_[np.tile([1.0, 3.0], 39), 2.5, 2.5]
-    often, twice = worst_conditions(make_study(data, replace(judge(data, "m", np.arange(80.0)), error=errors)))
-    assert (often.value, twice.value) == ("often", "twice")
-    assert twice.spread[0] > 2
+    errors = np.r_[np.tile([1.0, 3.0], 38), [2.5] * 4]
+    found = worst_conditions(make_study(data, replace(judge(data, "m", np.arange(80.0)), error=errors)))
+    assert [group.value for group in found] == ["often"]
 
 
 def test_a_few_unlucky_rows_are_not_the_worst_condition() -> None:
@@ -114,6 +113,7 @@ def test_a_model_that_guesses_from_the_wording_is_seen_through() -> None:
         ("A dog in 3.5 miles", None),
         ("Someone alone", None),
         ("No one watches the one vet.", None),
+        ("1 vet and 21 dogs", "1 vet and 22 dogs"),
     ],
 )
 def test_numbers_go_up_by_one(text: str, changed: str | None) -> None:

@@ -46,11 +46,11 @@ def test_few_rows_of_each_wording_answer_which_conditions() -> None:
 
 def test_find_errors_groups_wordings_unless_it_is_told() -> None:
     texts = ("the place", "the location")
-    data = make_dataset("t", [Pair(f"A dog {i}.", "A cat.", texts[i % 2], 1.0 + i % 5) for i in range(8)])
+    data = make_dataset("t", [Pair(f"A dog {i}.", "A cat.", texts[i % 2], 1.0 + i % 5) for i in range(12)])
     found = condviz.find_errors("minilm", data, resamples=0)
-    assert [(one.value, one.n) for one in found.conditions] == [("the place", 8)]
+    assert [(one.value, one.n) for one in found.conditions] == [("the place", 12)]
     found = condviz.find_errors("minilm", data, resamples=0, wordings={})
-    assert sorted((one.value, one.n) for one in found.conditions) == [("the location", 4), ("the place", 4)]
+    assert sorted((one.value, one.n) for one in found.conditions) == [("the location", 6), ("the place", 6)]
 
 
 def test_rows_are_known_by_their_texts_in_either_order(monkeypatch: pytest.MonkeyPatch) -> None:
