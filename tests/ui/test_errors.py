@@ -101,6 +101,19 @@ def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
     assert tab.pick(event, choice)[tab.choice].row == table["data"][0][0] - 1
 
 
+def test_conditions_are_grouped_as_the_visitor_writes_it(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    steps = list(tab.regroup("both: x; y", choice))
+    grouped = next(step[tab.choice] for step in steps if tab.choice in step)
+    assert "both" in steps[-1][tab.sections.worst]
+    assert steps[-1][tab.sections.groups] == "both: x; y"
+    values = {**read_link(grouped.link)[1], "ed": [grouped.source.token]}
+    assert last(tab.open_link(values, None))[tab.choice].groups == "both: x; y"
+    assert "wordings" in tab.sections.show_exports(grouped)[tab.sections.hand_out]
+    with pytest.raises(DataError, match="no condition"):
+        list(tab.regroup("both: x; z", choice))
+
+
 def test_what_is_about_another_row_or_slice_is_closed(tab: ErrorsTab, tmp_path: Path) -> None:
     choice = uploaded(tab, tmp_path)
     opened = tab.point(SimpleNamespace(id="3"), choice)

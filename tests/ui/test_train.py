@@ -139,6 +139,7 @@ def test_an_uploaded_table_is_shown_once_and_divided(tab: train.TrainTab, tmp_pa
     again = tab.open_link({"own": [token]}, NOTHING, "", "mine", None)
     assert again[tab.upload]["value"] == str(path)
     assert again[tab.own.pickers["label"]]["value"] == "rating"
+    assert "52 rows" in tab.read_table(None, again[tab.own.reading], 20, "quick", "mine")[tab.sample]
 
 
 def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Path) -> None:

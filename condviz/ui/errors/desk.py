@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from condviz.analysis.errors import findings
 from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors
-from condviz.analysis.errors.study import Study, judge, make_study
+from condviz.analysis.errors.study import Study, judge, make_study, read_groups
 from condviz.data.corpora import CORPORA
 from condviz.errors import DataError
 from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
@@ -76,6 +76,8 @@ class Choice:
     """Key of `VIEWS`; "" for that of one model or of two."""
     row: int | None = None
     """Position of the row that is read."""
+    groups: str = ""
+    """Which conditions mean the same, as `read_groups` takes it; "" leaves it to the model."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +89,9 @@ class Choice:
         rows, row = write_rows(self.selected), "" if self.row is None else str(self.row + 1)
         asked = [("ed", self.source.key), ("ea", self.first), ("eb", self.second)]
         asked += write_options(find_errors, vars(self))
-        return write_link("errors", [*asked, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row)])
+        return write_link(
+            "errors", [*asked, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row), ("eg", self.groups)]
+        )
 
     @property
     def unlinked(self) -> str:
@@ -154,22 +158,25 @@ class Desk:
     def study(self, choice: Choice) -> Study:
         """Return the rows with the scores of the chosen models; raises DataError if some are not in memory."""
         dataset, names = self.dataset(choice.source), choice.names
-        return self._keep(self._studies, self._key(choice), lambda: self.judge(dataset, names))
+        return self._keep(self._studies, self._key(choice), lambda: self.judge(dataset, names, choice.groups))
 
     def _key(self, choice: Choice) -> Hashable:
         # The same rows may have come under another name, which only those who brought them may see.
         dataset = self.dataset(choice.source)
-        return dataset.name, dataset.digest, *map(self._known_as, choice.names)
+        return dataset.name, dataset.digest, choice.groups, *map(self._known_as, choice.names)
 
-    def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
-        """Make a study of one or two models whose scores are known; errors as in `study`."""
+    def judge(self, dataset: Dataset, names: Sequence[str], groups: str = "") -> Study:
+        """Make a study of one or two models whose scores are known; errors as in `study` and `read_groups`."""
         rows = findings.with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         found = {name: self.known(dataset, name) for name in names}
         scores = {name: values for name, values in found.items() if values is not None}
         if lost := " and ".join(name for name in names if name not in scores):
             raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
         models = [model for name in names if (model := self.pool.loaded(name)) is not None]
-        asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)
+        if groups:
+            asks = read_groups(groups, (pair.condition for pair in rows.pairs))
+        else:
+            asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)
         return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()), asks=asks)
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:

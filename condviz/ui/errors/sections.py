@@ -13,7 +13,7 @@ from condviz.analysis.errors.filters import RULES
 from condviz.analysis.errors.findings import Remark, find_errors, format_csv, rows_frame
 from condviz.analysis.errors.measures import worst_conditions
 from condviz.analysis.errors.rewrites import nearest_rows, rewrite, scene_training_rows
-from condviz.analysis.errors.study import Study
+from condviz.analysis.errors.study import Study, read_groups, write_groups
 from condviz.evaluation.dataset import COLUMN_HELP
 from condviz.plots import errors as pictures
 from condviz.spec import given_options
@@ -51,10 +51,15 @@ class Sections:
         light: dict[str, Any] = {"heavy": False}
         with Section(page, "rows", "Rows of the slice", self.show_rows, needs, **light):
             self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
-        with Section(page, "worst", "Worst conditions", self.show_worst, needs, **light) as part:
+        with Section(page, "worst", "Worst conditions", self.show_worst, needs, **light) as self.worst_part:
             self.column = gr.Dropdown([], label="Group by", min_width=160, elem_id="cv-err-column")
-            part.ask(self.column)
+            self.worst_part.ask(self.column)
             self.worst = html("", elem_id="cv-err-worst", script=presses("filter"))
+            with gr.Row(elem_classes="cv-actions", visible=False) as self.grouping:
+                said: dict[str, Any] = {"label": "Conditions that mean the same, a line a group", "lines": 2}
+                said |= {"placeholder": "taste: the flavour; how it tastes", "elem_id": "cv-err-groups"}
+                self.groups = gr.Textbox(max_lines=8, **said)
+                self.regroup = gr.Button("Group like this", elem_id="cv-err-regroup", min_width=120, scale=0)
         with Section(page, "follow", "Does the model follow the condition?", self.show_follow, needs, **light):
             self.follow = html("", elem_id="cv-err-follow")
         with section("Rewrite the slice and score it again", elem_id="cv-errors-rewrite"):
@@ -124,7 +129,12 @@ class Sections:
         groups = worst_conditions(study, column=column, mask=found.mask)[:WORST]
         shown = noted(view.worst(column, groups, found), col="" if column == columns[0] else column)
         choices = [(pictures.plain_name(name), name) for name in columns]
-        return {self.column: gr.Dropdown(choices, value=column, visible=len(columns) > 1), self.worst: shown}
+        return {
+            self.column: gr.Dropdown(choices, value=column, visible=len(columns) > 1),
+            self.worst: shown,
+            self.grouping: gr.update(visible="aspect" not in extra and len(set(study.columns["condition"])) > 1),
+            self.groups: needed(choice).groups or write_groups(study),
+        }
 
     def show_follow(self, choice: Choice | None) -> dict:
         """Return whether scores follow the condition, and how ratings and predictions match."""
@@ -160,6 +170,7 @@ class Sections:
         found, source = self.desk.found(choice), choice.source.name or choice.source.key
         call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []
+        call += [("wordings", read_groups(choice.groups, found.study.columns["condition"]))] if choice.groups else []
         python = export.python_call("find_errors", call)
         return {self.hand_out: export.offer(found, link=choice.link, python=python)}
 

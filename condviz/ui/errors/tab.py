@@ -31,7 +31,7 @@ from condviz.ui.page import Fields, Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
 from condviz.ui.requests import KEPT
-from condviz.ui.state import Values, first, number, place, read_rows
+from condviz.ui.state import Values, cut, first, number, place, read_rows
 
 NO_SECOND = ("no second model", "")
 
@@ -118,6 +118,17 @@ class ErrorsTab:
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         for component in (self.slices, self.views):  # what is still computed for the slice goes on
             connect(component.look, self.look, [self.choice], shown, notice=self.notice)
+        worst = self.sections.worst_part
+        asked = [self.sections.groups, self.choice]
+        regrouped = [
+            *shown,
+            self.notice,
+            self.sections.column,
+            self.sections.worst,
+            self.sections.grouping,
+            self.sections.groups,
+        ]
+        connect(self.sections.regroup.click, self.regroup, asked, regrouped, notice=worst.notice, heavy=True)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
         opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part.accordion]
@@ -139,7 +150,8 @@ class ErrorsTab:
         first, second = _two((model, second) if same else self._in_pool(model, second))
         row = old.row if same else None
         target = old.target if second or old.target not in ("first", "second") else ""
-        asked = Choice(source, first, second, filter_ or "", exclude, (), target, old.view, row)
+        groups = old.groups if same else ""
+        asked = Choice(source, first, second, filter_ or "", exclude, (), target, old.view, row, groups)
         yield from self._find(asked, shown=choice)
 
     def find_here(self, reading: Reading | None, *form: Any) -> Iterator[dict]:  # noqa: ANN401 - as `find`
@@ -235,6 +247,14 @@ class ErrorsTab:
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
         yield {self.filter: "", **self._dimmed(choice)}
         yield from self._show(replace(needed(choice), filter="", selected=()))
+
+    def regroup(self, groups: str, choice: Choice | None) -> Iterator[dict]:
+        """Take conditions for the same as the visitor has written it, and judge them again where they stand."""
+        choice = replace(needed(choice), groups=cut(groups.strip()))
+        self.desk.study(choice)  # raises before anything is dimmed
+        for step in self._show(choice):
+            yield {**step, self.sections.worst_part.accordion: gr.skip()}
+        yield self.sections.show_worst(choice, "asks")
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Filter by a slice."""
@@ -335,7 +355,7 @@ class ErrorsTab:
         asked = Choice(
             source, first(values, "ea") or self.pool.default, second, **self.options.read(values),
             target=target if target in TARGETS else "", view=drawn if drawn in view.VIEWS else "",
-            row=row - 1 if row else None,
+            row=row - 1 if row else None, groups=first(values, "eg"),
         )  # fmt: skip
         known = key in {name for _, name in self.desk.corpora()}
         menu = self._menu(source) if source.token else {self.data: key if known else gr.skip()}

@@ -170,7 +170,8 @@ class TrainTab:
         # Without a table that can be used, the recipe must not name the one before.
         bare = recipes.compose(quality, name, recipes.WAITING, start)
         empty = {self.table: None, self.sample: "", **self._fill(bare, quality)}
-        if not file:
+        # Of a table that a link opens again, the browser has not heard yet.
+        if not (file := file or (reading and reading.path)):
             return {**empty, self.help: NEEDED}
         from condviz.training.data import divide, read_rated, store_parts
 
