@@ -81,8 +81,8 @@ class Pages(gr.Blocks):
         for part, value in zip(block_fn.inputs, values, strict=True):
             if isinstance(part, gr.Dropdown):
                 held = menus.setdefault(part._id, {None: part.value})
-                # A component that has been changed is another one for this visitor, with an id of its own.
-                asks = asking is not None and state.blocks_config.blocks.get(part._id) is asking
+                # It may have been changed again since it asked, and so be another component by now.
+                asks = asking is not None and getattr(asking, "condviz_id", asking._id) == part._id
                 known |= asks and held.get(block_fn._id, held[None]) == value
                 held[block_fn._id] = value
         return known
@@ -92,8 +92,11 @@ class Pages(gr.Blocks):
         sent = await super().postprocess_data(block_fn, predictions, state)
         for part, update in zip(block_fn.outputs, sent, strict=True):
             changes = update if isinstance(update, dict) else {} if update is None else {"value": update}
-            if state and isinstance(part, gr.Dropdown) and "value" in changes:
-                self._menus.setdefault(state, {})[part._id] = {None: changes["value"]}
+            if state and isinstance(part, gr.Dropdown):
+                # What has been changed is another component for this visitor, with an id of its own.
+                setattr(state.blocks_config.blocks[part._id], "condviz_id", part._id)  # noqa: B010 - not declared
+                if "value" in changes:
+                    self._menus.setdefault(state, {})[part._id] = {None: changes["value"]}
         return sent
 
     def handle_streaming_diffs(

@@ -116,7 +116,7 @@ def test_a_menu_asks_only_where_it_holds_another_value() -> None:
 
     def ask(trigger: gr.Dropdown | gr.Button, value: str) -> Any:
         # What has been changed is another component for the visitor, and fires as such.
-        event = gr.EventData(session.blocks_config.blocks[trigger._id], {})
+        event = gr.EventData(session.blocks_config.blocks.get(trigger._id, trigger), {})
         (sent,) = asyncio.run(pages.process_api(answers, [value], session, event_data=event))["data"]
         return None if isinstance(sent, dict) else sent
 
@@ -125,6 +125,9 @@ def test_a_menu_asks_only_where_it_holds_another_value() -> None:
     assert ask(other, "b") == "b", "a button always asks"
     asyncio.run(pages.process_api(sets_back, [], session))
     assert [ask(menu, "a"), ask(menu, "b")] == [None, "b"], "the page knows what the server has set"
+    asking = session.blocks_config.blocks[menu._id]
+    asyncio.run(pages.process_api(sets_back, [], session))
+    assert ask(asking, "a") is None, "it asked before it was set again, and is heard afterwards"
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:
