@@ -54,6 +54,7 @@ def prepare(folder: Path) -> None:
     checkpoints = folder / "checkpoints"
     os.environ["CONDVIZ_CHECKPOINTS"], os.environ["CONDVIZ_JOBS"] = str(checkpoints), str(folder / "jobs")
     os.environ["GRADIO_TEMP_DIR"] = str(folder / "uploads")
+    os.environ["CONDVIZ_DATA"] = str(folder / "corpora")  # none: to read them all takes Errors ten seconds
     os.environ.pop("SPACE_ID", None)  # else nobody could train
     checkpoints.mkdir()
     for model in SHIPPED.iterdir():
