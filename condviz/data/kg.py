@@ -330,10 +330,11 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
     found = [*_read_forms(graph, asked), *_read_relations(graph, asked)]
     if not found:
         relations = ", ".join(relation.text for relation in graph.relations[:12])
-        example = graph.entities[graph.search("", limit=1)[0]].name
+        head, first, _ = graph.triples[0].tolist()
+        example = phrase(graph.entities[head].name, graph.relations[first].id, graph.relations[first].text)
         raise DataError(
-            f"{text.strip()[:80]!r} is a question that cannot be answered from this graph. Name a thing, for "
-            f"instance {example!r}, or ask with one of its relations: {relations}."
+            f"“{text.strip()[:80]}” cannot be answered from this graph. Name a thing, or ask by one of its relations, "
+            f"as in “{example}”: {relations}."
         )
     thing, number = max(found, key=lambda one: _is_named(graph, one[0]))  # the first, if none or all are known
     return (thing if graph.names.find(thing) or not _is_named(graph, thing) else thing[:-1]), number

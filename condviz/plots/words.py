@@ -146,13 +146,14 @@ def make_cells(
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
     for i, word in enumerate(words):
-        numbers = tuple(_printed(float(value), scale) for value in values[:, i]) if is_content(word.text) else ()
+        heavy = scale.limit / 2 if not is_content(word.text) else 0.0  # a dark word without a number would be a riddle
+        numbers = tuple(_printed(float(one), scale) if abs(one) >= heavy else "" for one in values[:, i])
         cells.append(
             Cell(
                 before=sentence[end : word.start] if sentence else " " * (word.start > end > 0),
                 text=word.text,
                 tints=tuple(scale.tint(float(value)) for value in values[:, i]),
-                shown=numbers,
+                shown=numbers if any(numbers) else (),
                 said=said(i),
             )
         )

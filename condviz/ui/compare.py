@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 import numpy as np
@@ -29,6 +29,9 @@ from condviz.ui.requests import KEPT
 from condviz.ui.speed import Budget
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 BUDGET = Budget(1.0)
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
@@ -47,8 +50,7 @@ class Scored:
     """A table that was scored: the file of all rows, those that the page shows, and what is to be said of it."""
 
     file: Path
-    head: list[str]
-    rows: list[list[Any]]
+    rows: pd.DataFrame
     told: str
 
 
@@ -266,11 +268,10 @@ class CompareTab:
         # gradio gives equal uploads one folder: neither the upload nor another model's scores may be written over.
         target = Path(own.path).with_name(f"{Path(own.path).stem}-{model}.csv")
         write_text(target, format_predictions(table, {model: scores}))
-        first_rows = zip(table.pairs[:LISTED], scores, strict=False)
-        rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
-        head = ["Sentence 1", "Sentence 2", "Condition", f"Score by {self.pool.info(model).title}"]
+        first_rows = table.to_frame().head(LISTED)
+        first_rows[f"Score by {self.pool.info(model).title}"] = scores[:LISTED].astype(float).round(3)
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
-        yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), own.path))
+        yield self._show_table(KEPT.add(Scored(target, first_rows, " ".join([*cut, *table.notes])), own.path))
 
     def forget(self, reading: Reading | None) -> dict:
         """Hide the scores of the table before, and what was wrong with it, where another one has come."""
@@ -286,7 +287,7 @@ class CompareTab:
             return {self.table_told: render("compare/table.html", token="", told=gone)} if token else {}
         return {
             self.table_told: render("compare/table.html", token=token, told=scored.told),
-            self.rows: gr.Dataframe(scored.rows, headers=scored.head, visible=True),
+            self.rows: gr.Dataframe(scored.rows, visible=True),
             self.download: gr.DownloadButton(value=str(scored.file), visible=True),
         }
 

@@ -16,6 +16,7 @@ from condviz.methods.baselines import BiEncoder
 from condviz.methods.catalog import BiEncoderConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR
 from condviz.plots import words
+from condviz.types import Word
 from tests.tiny import SENTENCES, tiny_model
 
 TEXT = "The man <b>surfs</b>, 3 times & more."
@@ -127,3 +128,10 @@ def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> N
     changed = replace(reading, texts=(reading.texts[0], replace(reading.texts[1], weights=weights)))
     word = reading.texts[1].words[place].text
     assert numbers(words.difference([changed], 0, 1).rpartition("<section")[2], word) == ["−.30"]
+
+
+def test_a_dark_word_has_its_number_even_if_it_is_a_function_word() -> None:
+    spoken = (Word("before", 0, 6), Word("the", 7, 10), Word("exam", 11, 15))
+    values = np.array([[0.8, 0.1, 0.2]], np.float32)
+    cells = words.make_cells("before the exam", spoken, values, words.Scale(1.0, "weight", signed=False))
+    assert [any(cell.shown) for cell in cells] == [True, False, True]

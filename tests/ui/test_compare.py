@@ -128,6 +128,7 @@ def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path)
     for model in ("hyper-cl", "bi-encoder"):
         steps = last(tab.table(str(file), None, model))
         written[model] = Path(steps[tab.download].value["path"])
+        assert steps[tab.rows].value["headers"][:4] == ["id", "sentence1", "sentence2", "condition"], "own columns stay"
     for model, path in written.items():
         head = path.read_text(encoding="utf-8").splitlines()[0]
         assert head == f"id,sentence1,sentence2,condition,score_{model}"
