@@ -13,7 +13,6 @@ from scipy.stats import pearsonr, spearmanr
 from condviz.errors import DataError
 from condviz.evaluation.metrics import (
     condition_pairs,
-    is_seen,
     pair_accuracy,
     pearson,
     spearman,
@@ -91,10 +90,6 @@ def test_all_pairs_of_different_conditions_of_a_sentence_pair_count() -> None:
     assert len(condition_pairs(twelve)) == 66
     assert len(condition_pairs([*twelve, *twelve])) == 4 * 66
     assert condition_pairs([]).shape == (0, 2)
-
-
-def test_seen_does_not_depend_on_case_and_blanks() -> None:
-    assert is_seen(["The  Sport ", "the mood"], {"the sport"}).tolist() == [True, False]
 
 
 def test_repeated_ratings_cap_spearman() -> None:
