@@ -35,6 +35,7 @@
     if (!event.target.matches?.(".cv-class-join")) return;
     event.preventDefault();
     act("join", event.target.elements.code.value);
+    event.target.scrollIntoView({ block: "center" });  // what is wrong with the code is told below, where a phone has its bar
   });
   document.addEventListener("condviz-bet", look);
 

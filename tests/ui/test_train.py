@@ -448,9 +448,9 @@ def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: 
     job = submit(tab, tmp_path)
     with pytest.raises(DataError, match="has no model"):
         tab.runs.model.make_zip({**NOTHING, "run": job.id}, "")
-    assert not tab.runs.refresh(NOTHING, "")[tab.runs.model.pack]["interactive"]
+    assert not tab.runs.refresh(NOTHING, "")[tab.runs.model.box]["visible"]
     write_status(job.folder, replace(job.status, state="done"))
-    assert tab.runs.refresh(NOTHING, "")[tab.runs.model.pack]["interactive"]
+    assert tab.runs.refresh(NOTHING, "")[tab.runs.model.box]["visible"]
     job.out.mkdir(parents=True)
     (job.out / "condviz.json").write_text("{}")
     packed = tab.runs.model.make_zip({**NOTHING, "run": job.id}, "")[tab.runs.model.zip]

@@ -19,7 +19,7 @@ from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import OUTDATED, Figure
 from condviz.ui.limits import Newest
-from condviz.ui.markup import TERMS, busy, html, read_asset, render, term
+from condviz.ui.markup import TERMS, busy, html, notice, read_asset, render, term
 from condviz.ui.page import Page, Tab
 from condviz.ui.state import Values, first, number, read_link, write_link
 
@@ -75,7 +75,10 @@ class LearnTab:
         titles = [*(one.title for one in lesson.steps), QUESTIONS]
         text = lesson.steps[step - 1].text if step <= len(lesson.steps) else ""
         head = {"figure": figure, "title": titles[step - 1], "text": text, "names": titles}
+        wanted = first(values, "step")
+        told = f"There is no step {wanted[:20]!r} in this lesson: its steps are 1 to {len(titles)}, and this is {step}."
         return {
+            self.notice: notice("", told, tone="info") if wanted not in ("", str(step)) else "",
             self.top: _render("step.html", lesson=lesson, step=step, **head),
             self.picture: self._place(lesson, step, figure),
             self.foot: _render("foot.html", lesson=lesson, step=step, count=len(titles)),

@@ -78,7 +78,7 @@ class Runs:
         self.redrawn = losses, runs, log
         self.painted = [
             self.run, self.curve, self.learned, self.listed, self.log, self.loss, self.timer, self.shown,
-            self.model.pack, self.model.push, self.page.models_changed,
+            self.model.none, self.model.box, self.page.models_changed,
         ]  # fmt: skip
 
     def connect(self, notice: gr.HTML) -> None:
@@ -107,14 +107,15 @@ class Runs:
         if run is None:
             return {self.timer: gr.Timer(active=False)}
         moving = run.state in views.ACTIVE or run.left is not None
-        ready = gr.update(interactive=run.mine and run.state == "done")
+        ready = run.mine and run.state == "done"
         updates = {
             self.run: views.render_run(run, focus=focus, asked=asked),
             self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
             self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
             self.listed: views.render_runs(jobs, run.id, shown["over"], shared=is_shared()),
             self.log: render("train/log.html", log=run.log, mine=run.mine),
-            **dict.fromkeys((self.model.pack, self.model.push), ready),
+            self.model.none: gr.update(visible=not ready),
+            self.model.box: gr.update(visible=ready),
         }
         if run.stamp != shown["drawn"]:
             others = [views.view_job(one, token) for one in jobs if one.id in shown["over"] and one.id != run.id]
@@ -229,14 +230,17 @@ class Share:
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
         self.notice = html("", elem_id="cv-train-model-notice")
-        with gr.Row(elem_classes="cv-actions"):
-            self.pack = gr.Button("Pack as zip", interactive=False, elem_id="cv-train-pack", min_width=110, scale=0)
-            self.zip = gr.DownloadButton("Save", visible=False, elem_id="cv-train-zip", min_width=110, scale=0)
-        with gr.Row(elem_classes="cv-train-columns"):
-            self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
-            self.hub_token = gr.Textbox(label="Token with write access", type="password")
-            self.private = gr.Checkbox(True, label="Private repository")
-        self.push = gr.Button("Upload to Hugging Face", interactive=False, min_width=140)
+        none = "A training of yours that is done has a model. The one that is shown has none."
+        self.none = html(render("train/none.html", text=none), elem_id="cv-train-model-none")
+        with gr.Column(visible=False) as self.box:
+            with gr.Row(elem_classes="cv-actions"):
+                self.pack = gr.Button("Pack as zip", elem_id="cv-train-pack", min_width=110, scale=0)
+                self.zip = gr.DownloadButton("Save", visible=False, elem_id="cv-train-zip", min_width=110, scale=0)
+            with gr.Row(elem_classes="cv-train-columns"):
+                self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
+                self.hub_token = gr.Textbox(label="Token with write access", type="password")
+                self.private = gr.Checkbox(True, label="Private repository")
+            self.push = gr.Button("Upload to Hugging Face", min_width=140)
 
     def connect(self, shown: gr.State, owner: gr.BrowserState) -> None:
         """Connect the buttons; they act on the training that is shown, for whoever has the secret of its owner."""

@@ -97,6 +97,12 @@ def test_what_a_student_changes_is_part_of_the_link(tab: LearnTab) -> None:
     assert "p.sentence1=a+man+rides+a+bike" in shown[tab.picture]
 
 
+def test_a_step_that_is_not_there_is_not_shown_silently(tab: LearnTab) -> None:
+    last = show(tab, "t=learn&lesson=respect&step=99")
+    assert "step '99'" in str(last[tab.notice]).replace("&#39;", "'")
+    assert show(tab, "t=learn&lesson=respect&step=2")[tab.notice] == ""
+
+
 @pytest.mark.parametrize("query", ["t=learn&lesson=none", "t=learn&lesson=respect&step=4&p.sentence1=" + 2000 * "x"])
 def test_a_wrong_link_says_so(tab: LearnTab, query: str) -> None:
     with pytest.raises(DataError):
