@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 
 from condviz.analysis.errors.findings import analyse
+from condviz.analysis.errors.measures import worst_conditions
+from condviz.analysis.errors.study import judge, make_study
 from condviz.data.pairs import PAIR_COLUMNS
 from condviz.errors import DataError
+from condviz.evaluation.dataset import make_dataset
 from condviz.plots.errors import in_words
+from condviz.types import Pair
 from condviz.ui import imports
 from condviz.ui.errors import desk as module
 from condviz.ui.errors import view
-from condviz.ui.errors.desk import Choice, Desk, Source
+from condviz.ui.errors.desk import Choice, Desk, Source, read_groups, write_groups
 from condviz.ui.errors.sections import read_remarks
 from condviz.ui.errors.tab import TAB, ErrorsTab
 from condviz.ui.pool import ModelPool
@@ -322,3 +326,25 @@ def test_a_row_is_named_as_its_file_does() -> None:
     shown = view.row_view(study, row, 0, 1)
     assert f"Row {row + 101}, id" in shown
     assert f"no. {row}<" in shown
+
+
+def test_groups_are_written_and_read_by_lines() -> None:
+    conditions = ["the taste", "how it  tastes", "the price", "what it costs"]
+    text = "taste: The taste; how it tastes\n\nprice: the price"
+    groups = read_groups(text, conditions)
+    assert groups == {"the taste": "taste", "how it  tastes": "taste", "the price": "price"}
+    data = make_dataset("t", [Pair(f"a{i}", "b", conditions[i % 4], 1.0 + i % 5) for i in range(40)])
+    study = make_study(data, judge(data, "m", np.arange(40.0)), asks=groups)
+    assert [(one.value, one.n) for one in worst_conditions(study, column="asks") if one.value == "taste"] == [
+        ("taste", 20)
+    ]
+    written = write_groups(study)
+    assert written.startswith("taste: ")
+    assert read_groups(written, conditions) == {name: "taste" for name in conditions[:2]}
+    for wrong, told in (
+        ("taste", "Line 1"),
+        ("x: the tast", "the taste"),
+        ("a: the taste\nb: the taste", "two groups"),
+    ):
+        with pytest.raises(DataError, match=told):
+            read_groups(wrong, conditions)

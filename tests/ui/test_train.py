@@ -354,6 +354,8 @@ def test_the_rows_that_were_kept_back_open_in_errors(tab: train.TrainTab, tmp_pa
     learned = tab.runs.refresh({**NOTHING, "run": job.id}, "")[tab.runs.learned]
     token = re.search(r"errors\?ed=([^&]*)&", html.unescape(str(learned)))[1]
     assert train.KEPT[token].path == job.recipe["validation"][0]["path"]
+    assert job.name in train.KEPT[token].name, "nobody has uploaded this file"
+    assert train.KEPT[token].pairs().pairs, "fewer rows than a training needs can be looked at"
 
 
 def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainTab, tmp_path: Path) -> None:

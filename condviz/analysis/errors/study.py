@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from condviz.analysis.errors.filters import describe_rows
 from condviz.data.texts import fold
-from condviz.errors import DataError, suggest
+from condviz.errors import DataError
 from condviz.evaluation.agreement import draw, order_right
 from condviz.evaluation.dataset import Dataset
 
@@ -313,38 +313,3 @@ def group_conditions(model: ConditionalScorer, conditions: Sequence[str]) -> dic
         _, first = np.unique(groups, return_index=True)
         named |= {common[i]: texts[pointing[first[group - 1]]] for i, group in zip(pointing, groups, strict=True)}
     return {condition: named[fold(condition)] for condition in conditions}
-
-
-def read_groups(text: str, conditions: Iterable[str]) -> dict[str, str]:
-    """Read groups of conditions, one a line as "name: condition; condition".
-
-    Args:
-        text: The lines; upper and lower case, and runs of blanks, do not matter.
-        conditions: All that there are; one that no line names stands for itself.
-
-    Returns:
-        Each condition that a line names -> the name of its group.
-
-    Raises:
-        DataError: If a line is no group, names a condition that is not there, or one of another group.
-    """
-    worded, found = {fold(condition): condition for condition in conditions}, {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        name, _, listed = (part.strip() for part in line.partition(":"))
-        if line.strip() and not (name and listed):
-            raise DataError(f"Line {number} is no group. Write one a line, as: taste: the flavour; how it tastes")
-        for one in filter(None, map(str.strip, listed.split(";"))):
-            if fold(one) not in worded:
-                raise DataError(f"Line {number}: there is no condition {one[:60]!r}.{suggest(one, worded.values())}")
-            if found.setdefault(fold(one), name) != name:
-                raise DataError(f"{one} stands in two groups: {found[fold(one)]}, {name}. Take it out of one of them.")
-    return {worded[folded]: name for folded, name in found.items()}
-
-
-def write_groups(study: Study) -> str:
-    """Return the groups of conditions that are worded differently, as `read_groups` reads them."""
-    groups: dict[str, dict[str, None]] = {}
-    for condition, name in zip(study.columns["condition"], study.columns["asks"], strict=True):
-        groups.setdefault(name, {})[condition] = None
-    lines = (f"{name.replace(':', ' ')}: {'; '.join(members)}" for name, members in groups.items() if len(members) > 1)
-    return "\n".join(lines)

@@ -8,7 +8,7 @@ dropped scores have to be computed again, which the tab offers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,10 @@ from cachetools import LRUCache
 
 from condviz.analysis.errors import findings
 from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors
-from condviz.analysis.errors.study import Study, judge, make_study, read_groups
+from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.corpora import CORPORA
-from condviz.errors import DataError
+from condviz.data.texts import fold
+from condviz.errors import DataError, suggest
 from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
 from condviz.spec import write_options
 from condviz.ui import limits, page
@@ -207,6 +208,29 @@ class Desk:
             if cache.getsizeof(value) <= cache.maxsize:
                 cache[key] = value
         return value
+
+
+def read_groups(text: str, conditions: Iterable[str]) -> dict[str, str]:
+    """Read lines such as "name: condition; condition": each condition that one names -> the name of its group."""
+    worded, found = {fold(condition): condition for condition in conditions}, {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, _, listed = (part.strip() for part in line.partition(":"))
+        if line.strip() and not (name and listed):
+            raise DataError(f"Line {number} is no group. Write one a line, as: taste: the flavour; how it tastes")
+        for one in filter(None, map(str.strip, listed.split(";"))):
+            if fold(one) not in worded:
+                raise DataError(f"Line {number}: there is no condition {one[:60]!r}.{suggest(one, worded.values())}")
+            if found.setdefault(fold(one), name) != name:
+                raise DataError(f"{one} stands in two groups: {found[fold(one)]}, {name}. Take it out of one of them.")
+    return {worded[folded]: name for folded, name in found.items()}
+
+
+def write_groups(study: Study) -> str:
+    """Return the groups of conditions that are worded differently, as `read_groups` reads them."""
+    groups: dict[str, dict[str, None]] = {}
+    for condition, name in zip(study.columns["condition"], study.columns["asks"], strict=True):
+        groups.setdefault(name, {})[condition] = None
+    return "\n".join(f"{name.replace(':', ' ')}: {'; '.join(one)}" for name, one in groups.items() if len(one) > 1)
 
 
 def resamples_for(study: Study) -> int:

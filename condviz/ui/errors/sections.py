@@ -13,13 +13,13 @@ from condviz.analysis.errors.filters import RULES
 from condviz.analysis.errors.findings import Remark, find_errors, format_csv, rows_frame
 from condviz.analysis.errors.measures import worst_conditions
 from condviz.analysis.errors.rewrites import nearest_rows, rewrite, scene_training_rows
-from condviz.analysis.errors.study import Study, read_groups, write_groups
+from condviz.analysis.errors.study import Study
 from condviz.evaluation.dataset import COLUMN_HELP
 from condviz.plots import errors as pictures
 from condviz.spec import given_options
 from condviz.ui import export, limits
 from condviz.ui.errors import view
-from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for
+from condviz.ui.errors.desk import Choice, Desk, needed, read_groups, resamples_for, write_groups
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import Page, Section, section, stop_button

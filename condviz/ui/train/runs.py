@@ -22,7 +22,7 @@ from condviz.models.hub import refusals
 from condviz.training.job import is_shared
 from condviz.training.jobs import Jobs
 from condviz.ui.events import connect, publish
-from condviz.ui.imports import Import
+from condviz.ui.imports import RATED, Reading, inspect
 from condviz.ui.limits import Counts, Newest
 from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, section
@@ -50,11 +50,10 @@ class Runs:
     Args:
         page: Of the tab.
         jobs: The trainings of this machine.
-        own: What the visitor's table is read with.
     """
 
-    def __init__(self, page: Page, jobs: Jobs, own: Import) -> None:
-        self.page, self.pool, self.jobs, self.own, self._tries = page, page.pool, jobs, own, Counts(60)
+    def __init__(self, page: Page, jobs: Jobs) -> None:
+        self.page, self.pool, self.jobs, self._tries = page, page.pool, jobs, Counts(60)
         start = views.replay()
         self.run = html(views.render_run(start) if start else "", elem_id="cv-train-run", script=SCRIPT)
         self.curve = html(views.render_curve(start, ()) if start else "", elem_id="cv-train-curve")
@@ -132,7 +131,7 @@ class Runs:
         if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
             return ""
         if _OPENED.get(run.id) not in KEPT:
-            rows = self.own.current(held[0]["path"], None)
+            rows = inspect(RATED, Reading(held[0]["path"])).reading
             _OPENED[run.id] = KEPT.add(replace(rows, title=f"Rows held back from {run.name}"))
         return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 

@@ -51,7 +51,7 @@ class TrainTab:
                 with gr.Column(elem_id="cv-train-own") as self.own_box:
                     self.sample = html("", elem_id="cv-train-table")
                     self.own = Import(self.upload, TRAINED, "cv-train")
-                self.runs = Runs(page, self.jobs, self.own)
+                self.runs = Runs(page, self.jobs)
         with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
             self._advanced()
         self.runs.sections()
@@ -144,7 +144,9 @@ class TrainTab:
         connect(other, self.forget_times, None, [self.quality, self.takes], queue=False, **quiet)
         seen, painted = [self.runs.shown, self.owner], [*self.runs.painted, self.sample]
         once: dict[str, Any] = {"trigger_mode": "once"}  # a double click is one
-        connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
+        connect(
+            start.then, self.begin, [*asked, *seen], [*painted, self.own.box, self.found, self.owner], **main, **once
+        )
         self.runs.connect(self.notice)
         linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
         told = {"notice": self.notice, "otherwise": lambda shown, owner, *_: self.runs.refresh(shown, owner)}
@@ -251,7 +253,8 @@ class TrainTab:
         work = Work(lambda progress: self._submit(text, owner))
         job = yield from follow(work, "Reading the data.", self.notice, self.stop)
         view = self.runs.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
-        yield {**view, self.found: "", self.sample: "", self.owner: owner}
+        folded = {self.sample: "", self.own.box: gr.update(open=False)}
+        yield {**view, **folded, self.found: "", self.owner: owner}
 
     def _submit(self, text: str, owner: str) -> Any:  # noqa: ANN401 - a Job
         return self.jobs.submit(self._read(text), text=text, owner=owner)

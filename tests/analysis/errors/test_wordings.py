@@ -9,9 +9,7 @@ import pytest
 
 import condviz
 from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.measures import worst_conditions
-from condviz.analysis.errors.study import group_conditions, judge, make_study, read_groups, write_groups
-from condviz.errors import DataError
+from condviz.analysis.errors.study import group_conditions, judge, make_study
 from condviz.evaluation.dataset import make_dataset, row_keys, trained_rows
 from condviz.types import Pair
 
@@ -62,25 +60,3 @@ def test_rows_are_known_by_their_texts_in_either_order(monkeypatch: pytest.Monke
     )
     asked = [Pair("a girl skis.", "A man  surfs.", "The sport"), Pair("A man surfs.", "A girl skis.", "the mood")]
     assert trained_rows("mine", asked).tolist() == [True, False]
-
-
-def test_groups_are_written_and_read_by_lines() -> None:
-    conditions = ["the taste", "how it  tastes", "the price", "what it costs"]
-    text = "taste: The taste; how it tastes\n\nprice: the price"
-    groups = read_groups(text, conditions)
-    assert groups == {"the taste": "taste", "how it  tastes": "taste", "the price": "price"}
-    data = make_dataset("t", [Pair(f"a{i}", "b", conditions[i % 4], 1.0 + i % 5) for i in range(40)])
-    study = make_study(data, judge(data, "m", np.arange(40.0)), asks=groups)
-    assert [(one.value, one.n) for one in worst_conditions(study, column="asks") if one.value == "taste"] == [
-        ("taste", 20)
-    ]
-    written = write_groups(study)
-    assert written.startswith("taste: ")
-    assert read_groups(written, conditions) == {name: "taste" for name in conditions[:2]}
-    for wrong, told in (
-        ("taste", "Line 1"),
-        ("x: the tast", "the taste"),
-        ("a: the taste\nb: the taste", "two groups"),
-    ):
-        with pytest.raises(DataError, match=told):
-            read_groups(wrong, conditions)
