@@ -67,6 +67,7 @@
       const [selector, property] = HOLD[part];
       for (const element of $$(selector)) element[property] = on;
     }
+    document.documentElement.classList.toggle("cv-waiting", held.has("form"));
   };
   const expect = () => {
     pending = true;

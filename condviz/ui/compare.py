@@ -151,14 +151,14 @@ class CompareTab:
         self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None
     ) -> Iterator[dict]:
         """Score the pair, then look for the words that carry each score."""
-        from condviz.analysis.compare import add_words, compare, word_cost
-
         # Dimmed at once, so that an error does not leave the old result looking current.
         yield {
             self.notice: busy(f"Scoring with {self.pool.info(model).title}."),
             self.result: dimmed(self._picture(shown) if shown else ""),
             self.stop: gr.update(visible=True),
         }
+        from condviz.analysis.compare import add_words, compare, word_cost  # seconds, in a server that has just started
+
         work = self.pool.run(compare, [model], sentence1, sentence2, lines(conditions))
         for _ in work.steps():
             yield {}
