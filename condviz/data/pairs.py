@@ -183,7 +183,7 @@ class Ratings:
             raise ConfigError(f"A scale is two different numbers, of different and of same, got {self.scale!r}.")
         self.low, self.high = sorted(self.scale)
         ends = zip((f"{end:g}" for end in self.scale), LABEL_RANGE, strict=True)
-        mapped = [*self.words.items(), *(ends if self.scale != LABEL_RANGE else ())]
+        mapped = [*(words or {}).items(), *(ends if self.scale != LABEL_RANGE else ())]
         self.mapping = ", ".join(f"{word} to {number:g}" for word, number in mapped)
 
     def number(self, cell: str) -> float | None:

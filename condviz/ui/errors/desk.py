@@ -98,7 +98,7 @@ class Choice:
     def unlinked(self) -> str:
         """What the link does not hold, in a sentence; "" if it holds all."""
         if self.source.key == "upload":
-            return "The link opens this table for you alone, as long as this page remembers it."
+            return "The link opens this table in this tab of your browser alone."
         if self.selected and not write_rows(self.selected):
             return "You chose more rows than the link can hold: it shows all rows."
         return ""
