@@ -189,7 +189,9 @@ def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0,
     firsts = np.flatnonzero(np.diff(numbers[order]) == 0)
     items = np.stack([order[firsts], order[firsts + 1]], axis=1)
     aspects = np.unique([row.aspect or row.condition for row in rows], return_inverse=True)[1]
-    ties = Rows(np.array([row.label for row in rows], dtype=np.float64), numbers, items, aspects)
+    alone = all(row.family1 == row.family2 for row in rows)
+    tables = np.unique([row.family1 for row in rows], return_inverse=True)[1] if alone else None
+    ties = Rows(np.array([row.label for row in rows], dtype=np.float64), numbers, items, aspects, tables)
     return agree(ties, [np.asarray(scores)], resamples=resamples, seed=seed)[0][0]
 
 

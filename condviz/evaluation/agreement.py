@@ -1,9 +1,9 @@
 """Agreement of scores and ratings on some of the rows, with 95 % intervals: the one place where they are made.
 
-Rows of one sentence pair are not independent, and neither are rows that ask the same thing. So sentence pairs are
-resampled with all their rows, and where aspects (or conditions) repeat, these are resampled as well; the wider of the
-two intervals is taken. Shares have Wilson's interval on the effective number of sentence pairs that the resamples
-imply, because percentiles of resamples collapse near 0 and 100 %.
+Rows of one sentence pair are not independent, and neither are rows that ask the same thing or tell of one table. So
+sentence pairs are resampled with all their rows, and where aspects (or conditions) or tables repeat, these as well; the
+widest of the intervals is taken. Shares have Wilson's interval on the effective number of sentence pairs that the
+resamples imply, because percentiles of resamples collapse near 0 and 100 %.
 
 Ten thousand resamples are made at once: each is a vector of counts of clusters, so every figure is a matrix product;
 only Spearman needs the ranks anew, which are the running sums of the counts in the order of the scores.
@@ -26,7 +26,7 @@ from condviz.types import Record
 RESAMPLES = 10_000
 """Of every command; the page takes fewer for large tables."""
 MIN_CLUSTERS = 10
-"""Fewer sentence pairs, or aspects, cannot be resampled honestly."""
+"""Fewer sentence pairs, aspects or tables cannot be resampled honestly."""
 NO_ITEM = "no sentence pair is rated under two conditions"
 ALL_EQUAL = "the two ratings are always equal"
 CHUNK = 2**19
@@ -45,15 +45,16 @@ class Rows:
     """(q, 2) int, two rows that rate one sentence pair under different conditions; -1 for one that is not here."""
     aspects: np.ndarray | None = None
     """(n,) int, a number for what each row asks about; None where that is not known."""
+    tables: np.ndarray | None = None
+    """(n,) int, a number for the table that both sentences of a row are of; None where that is not known."""
 
     def clusterings(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return the numbers by which some of the rows are to be resampled: sentence pairs, then aspects."""
+        """Return the numbers by which some of the rows are to be resampled: sentence pairs, aspects, tables."""
         usable = [self.clusters[rows]]
         if len(np.unique(usable[0])) < MIN_CLUSTERS:
             return []
-        if self.aspects is not None and MIN_CLUSTERS <= len(np.unique(self.aspects[rows])) < len(rows):
-            usable.append(self.aspects[rows])
-        return usable
+        others = [kind[rows] for kind in (self.aspects, self.tables) if kind is not None]
+        return usable + [kind for kind in others if MIN_CLUSTERS <= len(np.unique(kind)) < len(rows)]
 
 
 def resample(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,9 +88,11 @@ def test_a_perfect_model_has_an_interval_below_100() -> None:
     assert found.ties_wrong.low == pytest.approx(99.24, abs=0.01)
 
 
-def test_what_hangs_together_by_aspect_widens_the_interval() -> None:
+@pytest.mark.parametrize("kind", ["aspects", "tables"])
+def test_what_hangs_together_widens_the_interval(kind: str) -> None:
     rows, scores = made(300, 1, aspects=20)
     alone = Rows(rows.gold, rows.clusters, rows.items)
+    rows = replace(alone, **{kind: rows.aspects})
     wide, narrow = (measure(one, [scores], resamples=300)[0][0] for one in (rows, alone))
     for name in ("spearman", "pearson", "ties_wrong"):
         one, two = getattr(wide, name), getattr(narrow, name)
