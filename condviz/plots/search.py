@@ -41,6 +41,9 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
     matched = [result for result in told if result.matches]
     first, other = [*matched, None, None][:2]
     best = next((hit for hit in first.hits if hit.good), None) if first else None
+    near = [
+        hit.percentile for one in told if one.condition and not one.matches for hit in one.hits if not _is_untold(hit)
+    ]
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if first and other else 0
     return render(
         "search/headline.html",
@@ -51,6 +54,8 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         shared=shared,
         told=told,
         common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
+        near=max(near, default=None),
+        needed=GOOD_PERCENTILE,
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],
         foreign=not english and not looks_english(results[0].query),
@@ -66,14 +71,25 @@ def columns(
         for result in results
     ]
     read = any(hit.words for result in results for hit in result.hits)
-    common = any(row["common"] for one in lists for row in one["rows"])
-    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share, common=common)
+    marks = {mark: any(row[mark] for one in lists for row in one["rows"]) for mark in ("common", "far", "untold")}
+    return render(
+        "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share, needed=GOOD_PERCENTILE, **marks
+    )
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
-    common = _is_common(hit) and bool(result.condition)
-    return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, "untold": _is_untold(hit), "common": common}
+    untold, common = _is_untold(hit), _is_common(hit) and bool(result.condition)
+    far = bool(result.condition) and not (hit.good or common or untold)
+    return {
+        "rank": rank,
+        "hit": hit,
+        "parts": _parts(hit),
+        "move": move,
+        "untold": untold,
+        "common": common,
+        "far": far,
+    }
 
 
 def _is_untold(hit: Hit) -> bool:

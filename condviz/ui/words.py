@@ -127,26 +127,16 @@ class WordsTab:
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         asked = [*self.form, self.shown]
-        done = [self.result, self.shown, *self.page.folded]
+        done = [self.result, self.shown, self.pair, *self.page.folded]
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.head_condition]
         controls += [self.figure_condition, *self.deleting.components.values()]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect([self.run.click, self.model.input], self.ask, asked, [self.sentence2, *done], **main)
+        connect([self.run.click, self.model.input], self.read, asked, done, **main)
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, *done, *controls]
         self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)
         self.page.on_models(self.model, self.choices)
         publish(self.api_router, "router")
-
-    def ask(
-        self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None
-    ) -> Iterator[dict]:
-        """Read what the form holds, but no second sentence that belongs to another first one, in a closed section."""
-        before = [text.sentence for text in shown.texts] if shown else []
-        if len(before) == 2 and sentence.strip() != before[0] and sentence2.strip() == before[1]:
-            sentence2 = ""
-            yield {self.sentence2: ""}
-        yield from self.read(sentence, sentence2, conditions, model, shown)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
@@ -173,12 +163,16 @@ class WordsTab:
         except Exception:
             yield {self.result: before}
             raise
+        pair, both = self.parts["pair"].accordion, len(reading.texts) == 2
         yield {
             self.result: self._picture(reading, chosen, expected, asked="1"),
             self.shown: reading,
-            **(closed(self.page.folded) if shown else {}),
+            **(closed(part for part in self.page.folded if not (both and part is pair)) if shown else {}),
+            **({self.pair: words.strips([reading])} if both else {}),
             **(self._controls(reading, link) if link else {}),
         }
+        if both:  # what is read is to be seen
+            yield {pair: gr.Accordion(open=True)}
 
     def example(self, event: gr.EventData, shown: WordReading | None) -> Iterator[dict]:
         """Fill the form with an example, and read it with the best router."""
@@ -200,8 +194,6 @@ class WordsTab:
         yield dict(zip(self.form, form, strict=True))
         chosen = number(values, "at", 0, low=0, high=max(0, len(lines(form[2])) - 1))
         yield from self.read(*form, shown, chosen=chosen, link=values)
-        if sentence2.strip():  # what is read is to be seen
-            yield {self.parts["pair"].accordion: gr.update(open=True)}
 
     def _controls(self, reading: WordReading, link: Values) -> dict:
         """Set the controls of the sections as a link has them."""

@@ -233,7 +233,8 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     silent = plots.headline([*near, replace(other, applies=0.0)])
     assert f"may not say <em>{other.condition}" in silent
     assert "None is close" not in silent
-    assert plots.columns([far, other]).count("no match") == 1 + len(other.hits), "not by colour alone"
+    assert "60 % of pairs, a match than 95 %" in plots.headline([far]), "60 % sounds like much"
+    assert plots.columns([far, other]).count("no match</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
     assert "None stands out" in plots.headline([common]), "98 % and no match would contradict each other"
     assert "no match" not in plots.columns([common])

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
-TOLD_CONDITIONS = 20
-"""Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
+TOLD_CONDITIONS, TELLING_TEXTS = 20, 3
+"""Conditions of a map whose sentences are looked at, whether they tell what is asked for; fewer are not judged."""
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
@@ -271,7 +271,7 @@ def untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:
     notes = []
     for group in points.groups[:TOLD_CONDITIONS]:
         texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
-        if told_share(model, texts, group) < 0.5:
+        if len(texts) >= TELLING_TEXTS and told_share(model, texts, group) < 0.5:
             notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
     return notes
 
