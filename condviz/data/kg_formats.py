@@ -33,6 +33,7 @@ TRIPLE_HEADER = (
     "head subject source from h s entity1", "relation predicate r p edge", "tail object target to t o entity2", "split"
 )  # fmt: skip
 """What the cells of a first row have to be, all of them, to name the columns."""
+PARTS = ("head", "relation", "tail")
 MAX_TABLE_BYTES = 5 * 2**20
 MAX_ENTITIES, MAX_TRIPLES = 5_000, 100_000
 """Of an uploaded graph: about a minute of encoding."""
@@ -225,7 +226,9 @@ def _split(triples: Path, form: Form, report: Report) -> tuple[dict[str, list[Ro
     lines: dict[str, list[int]] = {split: [] for split in SPLITS}
     for line, row in _table(triples, TRIPLE_HEADER, 3, form, report):
         split = (*row, "train")[3].strip().lower()
-        if split not in splits:
+        if blank := next((part for part, cell in zip(PARTS, row, strict=False) if not cell.strip()), ""):
+            _reject(report, triples, line, f"has no {blank}.", row)
+        elif split not in splits:
             _reject(report, triples, line, f"has the split {row[3]!r}; allowed are {', '.join(SPLITS)}.", row)
         else:
             splits[split].append(row[:3])

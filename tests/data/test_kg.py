@@ -18,6 +18,7 @@ from condviz.data.kg_formats import (
     read_tables,
     read_wn18rr,
 )
+from condviz.data.tables.report import Report
 from condviz.errors import DataError
 from tests.kg_toy import write_graph
 
@@ -281,6 +282,12 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
     assert load_graph(str(tmp_path)).num_entities == 4
     _, uploaded = read_files([tmp_path / "triples.tsv"])
     assert uploaded.num_relations == 1
+    (tmp_path / "blank.tsv").write_text("Rome\tcapital of\tItaly\n\tcapital of\tFrance\nOslo\tcapital of\t \n")
+    with pytest.raises(DataError, match="line 2 has no head"):
+        read_files([tmp_path / "blank.tsv"])
+    _, uploaded = read_files([tmp_path / "blank.tsv"], report=Report(skip_bad=True))
+    assert uploaded.num_entities == 2
+    assert "line 3 has no tail" in " ".join(uploaded.notes)
     (tmp_path / "none.tsv").write_text("head\trelation\ttail\n")
     with pytest.raises(DataError, match="has no row that can"):
         read_files([tmp_path / "none.tsv"])

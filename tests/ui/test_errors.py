@@ -100,7 +100,9 @@ def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
     table = tab.sections.show_rows(choice)[tab.sections.rows].value
     assert table["headers"] == ["row", "sentence1", "sentence2", "condition", "rating", "error m"]
     assert len(table["data"]) == 40
-    assert table["metadata"]["display_value"][0][-1][0] in "+\N{MINUS SIGN}"
+    *_, rating, error = table["metadata"]["display_value"][0]
+    assert error[0] in "+\N{MINUS SIGN}"
+    assert rating == f"{float(rating):g}", "a rating of 1 is no 1.000000"
     event = SimpleNamespace(row_value=table["data"][0])
     assert tab.pick(event, choice)[tab.choice].row == table["data"][0][0] - 1
 

@@ -112,7 +112,8 @@ class Sections:
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
         frame = rows_frame(found.study, found.rows[:LISTED]).loc[:, names].round(2)
         named = frame.rename(columns={"label": "rating", **errors})
-        shown = named.style.format(pictures.signed, subset=list(errors.values()), na_rep="")
+        shown = named.style.format("{:g}", subset=["rating"], na_rep="")
+        shown.format(pictures.signed, subset=list(errors.values()), na_rep="")
         widths: list[str | int] = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
         return {self.rows: gr.Dataframe(shown, column_widths=widths)}
 
