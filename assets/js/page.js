@@ -60,6 +60,7 @@
   const FOLD_MS = 500;
   const HOLD_MS = 15000;  // at most: a server that has gone does not answer
   const held = new Set();
+  let reopened = [];  // sections that were open when somebody asked anew: the answer folds them
   let letGo;
   const hold = (on, parts = Object.keys(HOLD)) => {
     for (const part of parts) {
@@ -93,6 +94,10 @@
     const first = before === undefined && !element.dataset.asked;
     const answers = pending && fresh && (!first || !stateful);
     shown = link;
+    if (fresh && reopened.length) {
+      wanted = reopened.splice(0);
+      openWanted();
+    }
     keys = (element.dataset.keys || "").split(" ");
     if (first) example = link;
     if (before === link && !answers) return;
@@ -259,7 +264,11 @@
       }
     }
   }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link", "data-noted", "data-asked"] });
-  document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
+  document.addEventListener("click", (event) => {
+    const pressed = event.target.closest?.("button.primary");
+    if (pressed) $$(ERROR).forEach(reveal);
+    if (pressed?.matches("[id$=-run]")) reopened = $$(".cv-section").filter(isOpen).map(name);
+  });
 
   const MOVE_MS = 800;  // between what a step of the tour says and what it moves
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------

@@ -125,19 +125,21 @@ def connect(
     notice: gr.HTML,
     stop: gr.Button | None = None,
     heavy: bool = False,
+    by_itself: bool = False,
     **options: Any,  # noqa: ANN401 - as gradio
 ) -> Dependency:
     """Connect events, one as `button.click` or a list of such, to a handler.
 
     It returns, or yields, {component: update} for outputs, and may take `event: gr.EventData` or `request: gr.Request`
     first. An error it raises becomes a message in `notice`, which is emptied when it starts to answer. The button
-    `stop` cancels the run, and is hidden again when it ends. A `heavy` handler runs a model. Further options are those
-    of gradio; `trigger_mode="once"` where a double click must not act twice.
+    `stop` cancels the run, and is hidden again when it ends. A `heavy` handler runs a model. What the page asks
+    `by_itself`, as at each tick of a timer, keeps no answer to a visitor back. Further options are those of gradio;
+    `trigger_mode="once"` where a double click must not act twice.
     """
     outputs = list(dict.fromkeys([*outputs, notice, *([stop] if stop else [])]))
     after = {stop: gr.update(visible=False)} if stop else {}
-    ticks = getattr(triggers, "event_name", "") == "tick"
-    guarded = _guard(handler, notice, after, ordered=not ticks)
+    by_itself = by_itself or getattr(triggers, "event_name", "") == "tick"
+    guarded = _guard(handler, notice, after, ordered=not by_itself)
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
     # What is pressed or chosen while the answer before is on its way must not be lost.

@@ -78,6 +78,9 @@ def test_a_run_leaves_what_a_later_one_has_changed(monkeypatch: pytest.MonkeyPat
     early = guard("five")
     next(early), list(events._guard(compare, notice, {})("six", fails=True))
     assert next(early) == {notice: gr.skip()}, "gradio takes an empty answer for an error"
+    asked, drawn = guard("seven"), events._guard(lambda: {result: "stored"}, notice, {}, ordered=False)
+    next(asked), list(drawn())
+    assert next(asked)[result] == "seven", "what the page asks by itself comes later, and is of what was there before"
 
 
 def test_a_handler_that_is_called_again_ends_its_first_run(monkeypatch: pytest.MonkeyPatch) -> None:

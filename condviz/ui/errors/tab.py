@@ -130,7 +130,8 @@ class ErrorsTab:
         ]
         connect(self.sections.regroup.click, self.regroup, asked, regrouped, notice=worst.notice, heavy=True)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
-        connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
+        ready = {"notice": self.notice, "queue": False, "by_itself": True}
+        connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], **ready)
         opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part.accordion]
         for event, open_row in (
             (self.plot.click, self.point), (self.row.turn, self.turn), (self.sections.rows.select, self.pick),
@@ -236,10 +237,12 @@ class ErrorsTab:
             found = self.desk.found(choice, resamples=resamples_for(study))
             yield {self.figures: view.figures(found, waiting=False)}
 
-    def draw(self, choice: Choice | None) -> dict:
+    def draw(self, request: gr.Request, choice: Choice | None) -> dict:
         """Draw the figure now that there is a place for it: what came before is lost."""
         if choice in (None, Choice(first=self.pool.default)):
-            drawn = {self.plot: panel_update(figure=self.first_figure)} if choice else {}
+            # What a link asks for is on its way, and would be overtaken by the example's.
+            first = choice and "ed" not in request.query_params
+            drawn = {self.plot: panel_update(figure=self.first_figure)} if first else {}
         else:
             drawn = self._figure(self.desk.found(choice), choice)
         return {**drawn, self.notice: gr.skip()}
