@@ -282,6 +282,8 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
     assert load_graph(str(tmp_path)).num_entities == 4
     _, uploaded = read_files([tmp_path / "triples.tsv"])
     assert uploaded.num_relations == 1
+    (tmp_path / "german.csv").write_text("Kopf;Relation;Ziel\nRom;Hauptstadt von;Italien\n")
+    assert read_files([tmp_path / "german.csv"])[1].num_entities == 2, "its header is none of the triples"
     (tmp_path / "blank.tsv").write_text("Rome\tcapital of\tItaly\n\tcapital of\tFrance\nOslo\tcapital of\t \n")
     with pytest.raises(DataError, match="line 2 has no head"):
         read_files([tmp_path / "blank.tsv"])
