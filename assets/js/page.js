@@ -60,7 +60,6 @@
   const FOLD_MS = 500;
   const HOLD_MS = 15000;  // at most: a server that has gone does not answer
   const held = new Set();
-  let reopened = [];  // sections that were open when somebody asked anew: the answer folds them
   let letGo;
   const hold = (on, parts = Object.keys(HOLD)) => {
     for (const part of parts) {
@@ -70,13 +69,14 @@
     }
     document.documentElement.classList.toggle("cv-waiting", held.has("form"));
   };
+  const opened = () => (params().get("open") || "").split(".").filter(Boolean);
   const expect = () => {
     pending = true;
     stateful = [...params().keys()].some((key) => !OWN.has(key));
     hold(stateful);
     clearTimeout(letGo);
     if (stateful) letGo = setTimeout(hold, HOLD_MS, false);
-    wanted = (params().get("open") || "").split(".").filter(Boolean);
+    wanted = opened();
   };
   const openWanted = () => {
     for (const part of wanted.splice(0)) {
@@ -94,8 +94,8 @@
     const first = before === undefined && !element.dataset.asked;
     const answers = pending && fresh && (!first || !stateful);
     shown = link;
-    if (fresh && reopened.length) {
-      wanted = reopened.splice(0);
+    if (fresh && !pending && before !== undefined) {  // what was open is of the answer before, which folded it: it is asked anew
+      wanted = opened();
       openWanted();
     }
     keys = (element.dataset.keys || "").split(" ");
@@ -264,11 +264,7 @@
       }
     }
   }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link", "data-noted", "data-asked"] });
-  document.addEventListener("click", (event) => {
-    const pressed = event.target.closest?.("button.primary");
-    if (pressed) $$(ERROR).forEach(reveal);
-    if (pressed?.matches("[id$=-run]")) reopened = $$(".cv-section").filter(isOpen).map(name);
-  });
+  document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
 
   const MOVE_MS = 800;  // between what a step of the tour says and what it moves
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------

@@ -142,7 +142,8 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
 
     yield open_
     for page, script in pages:
-        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        # As it is left, a page notes its texts for the others: cleared behind that.
+        page.evaluate("() => addEventListener('pagehide', () => { localStorage.clear(); sessionStorage.clear(); })")
         page.remove_listener("pageerror", note)
         page.remove_listener("dialog", note)
         page.close() if script else page.goto("about:blank")

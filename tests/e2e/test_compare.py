@@ -25,6 +25,7 @@ def test_typing_scores_after_a_pause_and_back_returns(open_page: Callable[..., P
     scored(page, "the time of day")
     expect(page.get_by_label("Conditions, one per line")).to_have_value("the sport\nthe time of day")
     a_press_while_words_are_looked_for_is_not_lost(page)
+    an_open_section_is_of_the_new_pair(page)
     an_error_stands_beside_the_button_and_the_text_stays(page)
 
 
@@ -39,6 +40,16 @@ def a_press_while_words_are_looked_for_is_not_lost(page: Page) -> None:
     button.click()
     scored(page, "the place")
     expect(page.locator("#cv-result")).not_to_have_class(re.compile("cv-stale"))
+
+
+def an_open_section_is_of_the_new_pair(page: Page) -> None:
+    section = page.locator("#cv-compare-words")
+    section.get_by_role("button").first.click()
+    expect(section).to_contain_text("surfs")
+    page.get_by_label("Sentence 1").fill("A man knits at dawn.")
+    page.locator("#cv-run").click()
+    expect(section).to_contain_text("knits")
+    expect(page).to_have_url(re.compile("knits.*open=words"))
 
 
 def an_error_stands_beside_the_button_and_the_text_stays(page: Page) -> None:
