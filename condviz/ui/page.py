@@ -169,7 +169,7 @@ def section(title: str, *, elem_id: str) -> gr.Accordion:
 
 
 class Section:
-    """A folded section that is computed when it is opened, and folded by a new result.
+    """A folded section that is computed when it is opened. A new result folds it; the browser opens it again if it was.
 
         with Section(page, "twins", "Alike here, different there", self.show_twins, [self.shown]) as self.twins:
             self.pairs = html("", elem_id="cv-search-pairs")
