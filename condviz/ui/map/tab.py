@@ -155,6 +155,8 @@ class MapTab:
         for panel in panels:
             connect(panel.select, self.select, [self.shown], picked, **light)
             connect(panel.click, self.open_point, [self.shown], picked, **light)
+        ready = {"queue": False, "by_itself": True}
+        connect(self.panels["after"].ready, self.draw_again, [self.shown], panels, **ready, **light)
         for part in (self.legend, self.reading, self.measures):
             connect(part.act, self.act, [self.shown], picked, **light)
         publish(self.api_embedding_map, "embedding_map")
@@ -211,8 +213,10 @@ class MapTab:
         value = form.table.column("value") if form.table else ""
         own = form.table is not None and form.conditions == CONDITIONS  # those of the example say nothing about it
         asked = (f"the {value}" if value else "") if own else gr.skip()
-        stays = {} if form.table and form.table.new else {self.notice: gr.skip()}  # it was about the file before
-        return {**self._boxes(form), **self._stale(form, shown), self.conditions: asked, **stays}
+        if form.table and form.table.new:
+            return {**self._boxes(form), **self._stale(form, shown), self.conditions: asked}
+        # The notice is of the file before, and the pictures are those of a link that is being drawn.
+        return {**self._boxes(form), self.conditions: asked, self.notice: gr.skip()}
 
     def _boxes(self, form: Form) -> dict:
         seen = {
@@ -223,6 +227,11 @@ class MapTab:
             self.rows: form.table is not None,
         }
         return {part: gr.update(visible=visible) for part, visible in seen.items()}
+
+    def draw_again(self, shown: Shown | None) -> dict:
+        """Draw both sides now that there is a place for them: what a quick link brought before is lost."""
+        figures = self._figures(shown) if shown else {}
+        return {panel: figures[panel] for panel in self.panels.values() if panel in figures} | {self.notice: gr.skip()}
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         *values, shown = fields
