@@ -228,15 +228,14 @@ class WordsTab:
         if not sentence2.strip():
             yield {self.pair: render("words/second.html")}
             return
-        if [text.sentence for text in reading.texts] != [sentence.strip(), sentence2.strip()]:
+        known = [text.sentence for text in reading.texts] == [sentence.strip(), sentence2.strip()]
+        if not known:
             work = self._start_reading(sentence, sentence2, "\n".join(reading.conditions), reading.model.name)
             reading = yield from self.parts["pair"].follow(work, "Reading both sentences.")
         _check_size([reading])
-        yield {
-            self.pair: words.strips([reading]),
-            self.shown: reading,
-            self.result: self._picture(reading, keep="1", replace="1"),
-        }
+        # Of what was known already the section alone: it may be opened late, when other texts are being read.
+        new = {self.shown: reading, self.result: self._picture(reading, keep="1", replace="1")}
+        yield {self.pair: words.strips([reading])} | ({} if known else new)
 
     def show_difference(self, reading: WordReading, more: int | None, less: int | None) -> dict:
         if len(reading.conditions) < 2:
