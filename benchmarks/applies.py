@@ -41,7 +41,7 @@ from condviz.analysis.words import tell_pair
 from condviz.data import cebab, mams, scene_tables, scenes
 from condviz.data.corpus import fraction, read_release
 from condviz.data.files import write_text
-from condviz.data.texts import is_content, split_words
+from condviz.data.texts import content_words
 from condviz.encoder.applies import WEIGHTS, AppliesHead, _parts, applies, logits, places, token_states
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
@@ -402,7 +402,7 @@ def shift() -> str:
 def _beside(rows: Sequence[Sequence[str]], asked: Sequence[Sequence[str]]) -> np.ndarray:
     """Judge held-out sentences, each beside every other of its domain that shares a word: flagged, (kinds, pairs)."""
     judge, flagged = load("minilm"), []
-    words = [{word.text.casefold() for word in split_words(row[1]) if is_content(word.text)} for row in rows]
+    words = [content_words(row[1]) for row in rows]
     for i, row in list(enumerate(rows))[1::2]:
         others = [other[1] for j, other in enumerate(rows) if other[0] == row[0] and j != i and words[i] & words[j]]
         flagged += [tell_pair(judge, [row[1], other], asked[i])[0] < TOLD for other in others]

@@ -18,7 +18,7 @@ from condviz.data.texts import (
     check_condition,
     check_conditions,
     check_sentence,
-    is_content,
+    content_words,
     leave_out,
     plain_cell,
     split_words,
@@ -272,8 +272,7 @@ def tell_pair(model: ConditionalScorer, texts: Sequence[str], conditions: Sequen
         (1 or 2, m) float32 in [0, 1].
     """
     found = model.applies(texts, conditions)
-    words = [{word.text.casefold() for word in split_words(text) if is_content(word.text)} for text in texts]
-    if len(texts) == 2 and words[0] & words[1]:
+    if len(texts) == 2 and content_words(texts[0]) & content_words(texts[1]):
         lifted = found / (found + (1 - found) * np.float32(np.exp(-DOUBT)))
         found = np.where(found[::-1] >= TOLD, lifted, found)
     return found

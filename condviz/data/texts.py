@@ -193,6 +193,11 @@ def split_words(text: str) -> tuple[Word, ...]:
     )
 
 
+def content_words(text: str) -> set[str]:
+    """Return the words of a text that are neither marks nor function words, in lower case."""
+    return {word.text.casefold() for word in split_words(text) if is_content(word.text)}
+
+
 def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values: np.ndarray) -> np.ndarray:
     """Sum values of sub-tokens over words; a sub-token belongs to the word that it overlaps most.
 
