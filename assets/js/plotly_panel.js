@@ -82,8 +82,11 @@
     }
 
     // ---- drawing
+    /** What a page gives when the panel has appeared stands only until another figure has come, in whatever order. */
+    get asked() { return this.props.figure || this.props.fallback; }
+
     async draw() {
-      if (!this.props.figure) return;
+      if (!this.asked) return;
       this.root.dataset.ready = "false";
       await this.rest;
       if (!this.drawn && !this.still) this.say("Drawing …", "info");
@@ -94,11 +97,11 @@
         this.say("The drawing library could not be loaded. Check the connection to this server and reload the page.", "error");
         return;
       }
-      const figure = resolve(JSON.parse(this.props.figure));
+      const figure = resolve(JSON.parse(this.asked));
       if (!this.fits(figure)) return;
       const first = !this.drawn;
-      const same = this.drawn === this.props.figure;
-      this.drawn = this.props.figure;
+      const same = this.drawn === this.asked;
+      this.drawn = this.asked;
       if (!same) this.arrange(figure);
       figure.layout.template = template();
       figure.layout = forPresent(figure.layout);
@@ -296,7 +299,7 @@
     }
 
     home() {
-      const { xaxis, yaxis } = JSON.parse(this.props.figure).layout;
+      const { xaxis, yaxis } = JSON.parse(this.asked).layout;
       const whole = (name, axis) => (axis?.range ? { [`${name}.range`]: axis.range } : { [`${name}.autorange`]: true });
       return { ...whole("xaxis", xaxis), ...whole("yaxis", yaxis) };
     }
@@ -426,13 +429,14 @@
     }
 
     saveHtml() {
-      if (this.drawn) savePage(this.props.figure, this.plot, this.settings);
+      if (this.drawn) savePage(this.asked, this.plot, this.settings);
     }
   }
 
   const panel = (element, props, watch, trigger) => {
     const made = new Panel(element, props, trigger);
     watch("figure", () => made.draw());
+    watch("fallback", () => made.draw());
     watch("message", () => made.message());
     const everywhere = (what, value) => {
       made[what](value);
@@ -440,7 +444,7 @@
     };
     watch("selection", () => everywhere("select", props.selection?.ids ?? null));
     watch("marked", () => everywhere("mark", props.marked?.id ?? null));
-    if (!props.figure) trigger("ready", {});
+    if (!made.asked) trigger("ready", {});
     return made;
   };
 

@@ -84,8 +84,8 @@ class Reading:
     """Why it cannot be used like this."""
     sure: bool = False
     """The names of the columns say which is which, and nothing else is in doubt."""
-    new: bool = True
-    """It comes with the file; else the visitor has changed something."""
+    new: bool = field(default=True, compare=False)
+    """It comes with a file that was just chosen; else the visitor has changed something, or it is shown again."""
     stamp: int = field(default_factory=time.monotonic_ns)
     """Tells it from every other one, also where the same file comes again."""
     title: str = ""
@@ -255,7 +255,8 @@ class Import:
 
     def restore(self, reading: Reading) -> dict:
         """Show again what was shown of a file before the visitor left the page."""
-        return {self.upload: gr.update(value=reading.path), **self._look(reading, given=True)}
+        again = {self.upload: gr.update(value=reading.path), self.reading: replace(reading, new=False)}
+        return self._look(reading, given=True) | again
 
     def change(self, file: str | None, before: Reading | None, *fields: Any) -> dict:  # noqa: ANN401 - of the fields
         if not file:

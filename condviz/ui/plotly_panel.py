@@ -4,7 +4,7 @@
     panel.select(handler, ...)     # box, lasso, Esc:  gr.EventData with _data {"ids": [...]}; [] when released
     panel.click(handler, ...)      # a point:          {"id": "17"}; without ids: {"id": None, "x": ..., "y": ...}
     panel.relayout(handler, ...)   # zoom, pan:        {"x": [low, high], "y": [low, high]}
-    panel.ready(handler, ...)      # it has appeared; an update that came before that is lost: give it again
+    panel.ready(handler, ...)      # it has appeared without a figure: what came before is lost, give a `fallback`
     yield {panel: panel_update(figure=other, selection=["3", "17"])}     # what a handler gives back
 
 Points are known by the `ids` of their trace (texts). Data travel as typed arrays: give numpy float32 to plotly.
@@ -72,22 +72,27 @@ def plotly_panel(
     settings |= {"link": link, "link_zoom": link_zoom, "tool": tool, "height": height, "play": play}
     drawn = inert(render("figure.html", label=label, tool=tool, settings=settings, still=Markup(still)))
     fixed = {"html_template": drawn, "js_on_load": _SCRIPT, "head": page_scripts(), "apply_default_css": False}
-    props = {"figure": _pack(figure), "message": {"text": message, "tone": "info"}, "selection": None, "marked": None}
+    props = {"figure": _pack(figure), "fallback": "", "message": {"text": message, "tone": "info"}}
+    props |= {"selection": None, "marked": None}
     return PlotlyPanel(None, elem_id=elem_id, **fixed, **props, **kwargs)
 
 
 def panel_update(
-    *, figure: Figure | str | None = None, selection: Sequence[str] | Literal[False] = False,
-    marked: str | Literal[False] | None = False, message: str | None = None, tone: Tone = "info", share: float = 0.0,
+    *, figure: Figure | str | None = None, fallback: Figure | str | None = None,
+    selection: Sequence[str] | Literal[False] = False, marked: str | Literal[False] | None = False,
+    message: str | None = None, tone: Tone = "info", share: float = 0.0,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the update of a panel that a handler yields; what is left out stays.
 
-    A new figure keeps zoom and selection; a marked point gets a ring, None none; a message "" goes, an "error" is
-    announced at once, and a "busy" one dims the picture, of whose work the `share` in [0, 1] is done.
+    A new figure keeps zoom and selection; a fallback is drawn only where no figure has come, before it or after; a
+    marked point gets a ring, None none; a message "" goes, an "error" is announced at once, and a "busy" one dims the
+    picture, of whose work the `share` in [0, 1] is done.
     """
     props: dict[str, Any] = {}
     if figure is not None:
         props["figure"] = _pack(figure)
+    if fallback is not None:
+        props["fallback"] = _pack(fallback)
     # The stamp makes the same ids a change again after the reader has selected something else.
     if selection is not False:
         props["selection"] = {"ids": [str(item) for item in selection], "at": time.monotonic_ns()}

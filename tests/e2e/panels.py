@@ -49,7 +49,7 @@ def build() -> gr.Blocks:
             )
         alone = plotly_panel(elem_id="alone", label="Alone", message="Nothing yet. Press Load.")
         told = html("", elem_id="told")
-        buttons = {name: gr.Button(name, elem_id=name) for name in ("load", "update", "choose", "mark", "fail")}
+        buttons = {name: gr.Button(name, elem_id=name) for name in ("load", "update", "choose", "mark", "fail", "late")}
         private = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
 
         def tell(event: gr.EventData) -> str:
@@ -64,4 +64,6 @@ def build() -> gr.Blocks:
         buttons["choose"].click(lambda: panel_update(selection=["1", "2", "150", "gone"]), None, left, **private)
         buttons["mark"].click(lambda: panel_update(marked="7"), None, left, **private)
         buttons["fail"].click(lambda: panel_update(message="It <b>failed</b>.", tone="error"), None, left, **private)
+        late = [left, alone]
+        buttons["late"].click(lambda: [panel_update(fallback=figure(9, seed=3))] * 2, None, late, **private)
     return demo

@@ -64,6 +64,7 @@ def test_points_are_chosen_in_both_figures_by_hand_and_by_python(open_panels: Ca
     python_selects_and_marks(page)
     new_data_keep_zoom_and_selection(page)
     messages_are_text(page)
+    a_fallback_is_drawn_only_where_no_figure_has_come(page)
     many_points_are_drawn_with_webgl(page)
 
 
@@ -108,6 +109,12 @@ def messages_are_text(page: Page) -> None:
     expect(page.locator("#alone .cv-figure-message")).to_have_text("Nothing yet. Press Load.")
     page.locator("#fail").click()
     expect(page.locator("#left .cv-figure-message")).to_have_text("It <b>failed</b>.")
+
+
+def a_fallback_is_drawn_only_where_no_figure_has_come(page: Page) -> None:
+    page.locator("#late").click()
+    expect(page.locator("#alone .cv-figure-count")).to_have_text("9 points")
+    expect(page.locator("#left .cv-figure-count")).to_contain_text("150 points")
 
 
 def many_points_are_drawn_with_webgl(page: Page) -> None:

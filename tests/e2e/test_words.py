@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.conftest import follow_link, go
 
 LINK = "words?s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
+ANSWERED = ":not(.cv-dimmed) > [data-link*={}]"
 WORDS = "#cv-words-result :not(.cv-dimmed) > [data-ready=true]"
 
 
@@ -103,8 +104,9 @@ def test_the_texts_of_compare_are_taken_over(open_page: Callable[..., Page]) -> 
     expect(page.locator(WORDS)).to_contain_text("Snow")
     follow_link(page, "Compare")  # a pair goes the other way, too
     expect(page.locator("#cv-sentence2 textarea")).to_have_value("Rain fell.")
+    expect(page.locator(ANSWERED.format("Rain"))).to_be_attached()
     go(page, "?s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm")
-    expect(page.get_by_test_id("headline")).to_be_visible()
+    expect(page.locator(ANSWERED.format("surfs"))).to_be_attached()
     follow_link(page, "Search")
     page.get_by_role("link", name="Your first sentence from Compare").click()
     expect(page.locator("#cv-search-query textarea")).to_have_value("A man surfs.")

@@ -15,7 +15,7 @@ def test_the_frame_holds_nothing_that_a_template_would_read() -> None:
     for opener in ("${", "{{", "`", "<b>"):
         assert opener not in panel.html_template
     assert panel.html_template.count('aria-pressed="true"') == 1
-    assert set(panel.props) == {"figure", "message", "selection", "marked"}
+    assert set(panel.props) == {"figure", "fallback", "message", "selection", "marked"}
 
 
 def test_data_travel_as_typed_arrays() -> None:

@@ -131,7 +131,7 @@ class ErrorsTab:
         connect(self.sections.regroup.click, self.regroup, asked, regrouped, notice=worst.notice, heavy=True)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         ready = {"notice": self.notice, "queue": False, "by_itself": True}
-        connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], **ready)
+        connect(self.plot.ready, self.draw, [self.choice], [self.plot], **ready)
         opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part.accordion]
         for event, open_row in (
             (self.plot.click, self.point), (self.row.turn, self.turn), (self.sections.rows.select, self.pick),
@@ -238,13 +238,13 @@ class ErrorsTab:
             yield {self.figures: view.figures(found, waiting=False)}
 
     def draw(self, request: gr.Request, choice: Choice | None) -> dict:
-        """Draw the figure now that there is a place for it: what came before is lost."""
+        """Draw the figure now that there is a place for it, unless what a link asks for takes it."""
         if choice in (None, Choice(first=self.pool.default)):
-            # What a link asks for is on its way, and would be overtaken by the example's.
+            # The example's would be seen for a moment before what a link asks for.
             first = choice and "ed" not in request.query_params
-            drawn = {self.plot: panel_update(figure=self.first_figure)} if first else {}
+            drawn = {self.plot: panel_update(fallback=self.first_figure)} if first else {}
         else:
-            drawn = self._figure(self.desk.found(choice), choice)
+            drawn = {self.plot: panel_update(fallback=view.figure(self.desk.found(choice), choice))}
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:

@@ -229,9 +229,10 @@ class MapTab:
         return {part: gr.update(visible=visible) for part, visible in seen.items()}
 
     def draw_again(self, shown: Shown | None) -> dict:
-        """Draw both sides now that there is a place for them: what a quick link brought before is lost."""
+        """Draw both sides now that there is a place for them, unless what a link asks for takes it."""
         figures = self._figures(shown) if shown else {}
-        return {panel: figures[panel] for panel in self.panels.values() if panel in figures} | {self.notice: gr.skip()}
+        given = {panel: panel_update(fallback=figures[panel]["figure"]) for panel in self.panels.values() if figures}
+        return given | {self.notice: gr.skip()}
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         *values, shown = fields
