@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 from condviz.analysis.answers import Hits
 from condviz.errors import CondvizError, DataError
@@ -259,12 +260,12 @@ def test_an_example_fills_the_whole_form_and_is_searched_as_it_says(tab: SearchT
 
 def test_searches_and_other_kinds_of_results_have_pictures(tab: SearchTab) -> None:
     found = last(tab.search(*FORM, None))[tab.shown]
-    assert SENTENCES[0] in found._repr_html_()
+    assert SENTENCES[0] in Markup(found._repr_html_()).striptags()
 
     class Mine(Hits):
         """Hits of a program of somebody's own."""
 
-    assert SENTENCES[0] in Mine(**vars(found.results[0]))._repr_html_()
+    assert SENTENCES[0] in Markup(Mine(**vars(found.results[0]))._repr_html_()).striptags()
 
 
 def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:
