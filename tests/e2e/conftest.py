@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 600
 PATIENCE_MS = 60_000
 """Of every click and every expectation: a busy machine is no failure."""
+SHOWN_CHARACTERS = 6_000
+"""Of each page, behind a failure."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -148,6 +150,18 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
         page.remove_listener("dialog", note)
         page.close() if script else page.goto("about:blank")
     assert not errors
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+    """Tell with a failure what the pages show: a browser that waits in vain says only what did not come."""
+    report = yield
+    context = getattr(item, "funcargs", {}).get("context")
+    if report.when == "call" and report.failed and context is not None:
+        for page in context.pages:
+            if page.url != "about:blank":
+                report.sections.append((page.url, page.locator("body").inner_text()[:SHOWN_CHARACTERS]))
+    return report
 
 
 def wait_for_page(page: Page) -> Page:
