@@ -4,8 +4,8 @@ Texts follow SimKGC (Wang et al. 2022; preprocess.py, doc.py and triplet.py of i
 behind a short definition the names of neighbours. Files are read by `condviz.data.kg_formats`.
 
 Questions: (bee, produces, ?) becomes "What does a bee produce?". The two forms of each relation are in
-assets/graph/questions.tsv, names without an article ("honey") in assets/graph/without_article.txt; a relation that is
-in neither graph of ours gets a plain form.
+assets/graph/questions.tsv, names without an article ("honey") in assets/graph/without_article.txt. A relation that is
+in neither graph of ours, whatever its language, becomes a sentence with a gap: "aspirin treats …?".
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ DETERMINERS = (
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
 
+_MARKS = re.compile(r"[“”\"?…]")
 _ASKS = re.compile(r"(what|which|who|whom|whose|where|when|why|how|does|do|did|is|are|can|tell|name)\b", re.IGNORECASE)
 _FILLERS = frozenset({
-    "a", "an", "and", "are", "can", "could", "did", "do", "does", "find", "how", "i", "is", "it", "me", "name", "of",
-    "tell", "that", "the", "thing", "things", "to", "was", "were", "what", "when", "where", "which", "who", "whom",
-    "whose", "why", "would", "you",
+    "a", "an", "and", "are", "be", "can", "could", "did", "do", "does", "find", "how", "i", "is", "it", "me", "name",
+    "of", "tell", "that", "the", "thing", "things", "to", "was", "were", "what", "when", "where", "which", "who",
+    "whom", "whose", "why", "would", "you",
 })  # fmt: skip
 """Words of a question that name neither a thing nor, alone, a relation."""
 _ENDS = ("in", "at", "of", "for", "by", "on")
@@ -307,9 +308,9 @@ def _numbered(name: str, kind: str, values: Sequence[str]) -> dict[str, int]:
 
 def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str:
     """Return a question in words, about heads if `inverse`; where the id has none, with what encoders read for it."""
-    plain = text.replace("{", "{{").replace("}", "}}")
-    form = _forms().get(relation, (f"“{{name}}”: {plain} what?", f"What: {plain} “{{name}}”?"))[inverse]
-    return form.format(name=name.strip("“”"), the=_with_the(name), a=with_article(name))
+    if (forms := _forms().get(relation)) is None:
+        return f"… {text} {name}?" if inverse else f"{name} {text} …?"
+    return forms[inverse].format(name=name.strip("“”"), the=_with_the(name), a=with_article(name))
 
 
 def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
@@ -326,7 +327,7 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
     """
     if graph.names.find(text) or not (text.rstrip().endswith("?") or (_ASKS.match(text) and len(text.split()) > 2)):
         return None
-    asked = re.sub(r"[“”\"?]", "", fold(text)).strip(" .!")
+    asked = _MARKS.sub("", fold(text)).strip(" .!")
     found = [*_read_forms(graph, asked), *_read_relations(graph, asked)]
     if not found:
         relations = ", ".join(relation.text for relation in graph.relations[:12])
@@ -350,7 +351,7 @@ def _read_forms(graph: Graph, asked: str) -> list[tuple[str, int]]:
         inverse, place = divmod(number, graph.num_relations)
         relation = graph.relations[place]
         form = fold(phrase("\0", relation.id, relation.text, inverse=bool(inverse)))
-        form = re.escape(re.sub(r"[“”\"?]", "", form).strip())
+        form = re.escape(_MARKS.sub("", form).strip())
         form = re.sub(r"(an?\\ |the\\ )?\x00|\\\x00", "(?:(?:an?|the) )?(.+)", form.replace("\\\x00", "\x00"))
         if match := re.fullmatch(form, asked):
             found.append((match[1], number))

@@ -30,8 +30,9 @@ _NAMES = "name label text title"
 ENTITY_HEADER = ("id entity", _NAMES, "description definition text")
 RELATION_HEADER = ("id relation", f"{_NAMES} description")
 TRIPLE_HEADER = (
-    "head subject source from h s entity1 kopf subjekt quelle", "relation predicate r p edge beziehung prädikat",
-    "tail object target to t o entity2 ziel objekt", "split",
+    "head subject source from h s entity1 kopf subjekt quelle sujet sujeto",
+    "relation predicate r p edge beziehung prädikat relación prédicat predicado",
+    "tail object target to t o entity2 ziel objekt objet objeto", "split",
 )  # fmt: skip
 """What the cells of a first row have to be, all of them, to name the columns."""
 PARTS = ("head", "relation", "tail")

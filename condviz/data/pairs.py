@@ -55,15 +55,17 @@ HIDDEN_LABEL = -1.0
 SAMPLED = 200
 """Rows that tell long texts from short ones."""
 _NAMES = {
-    "sentence1": [r"(sent|text|satz).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
-    "sentence2": [r"(sent|text|satz).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
-    "condition": [r"cond|aspect|criter|respect|question|beding|frage|kriteri|^c$"],
-    "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|^note$|^y$"],
+    "sentence1": [r"(sent|text|satz|phrase|frase).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
+    "sentence2": [r"(sent|text|satz|phrase|frase).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
+    "condition": [r"cond|aspe[ck]t|crit[eè]r|respect|question|beding|frage|kriteri|pregunta|^c$"],
+    "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|puntuaci|valoraci|^not[ea]$|^y$"],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
-_POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^satz$"],
-                "condition": ["^conditions$", "^aspect$", "^(bedingung|frage|kriterium)$"],
-                "value": ["^label$", "^category$", "^class$", "^kind$", "^(kategorie|klasse)$"]}  # fmt: skip
+_POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^(satz|texte|phrase|texto|frase)$"],
+                "condition": ["^(conditions|aspect|criterion|question)$", "^(bedingung|aspekt|frage|kriterium)$",
+                              "^(critère|condición|criterio|pregunta)$"],
+                "value": ["^label$", "^category$", "^class$", "^kind$", "^(wert|kategorie|klasse)$",
+                          "^(valeur|catégorie|classe|valor|categoría|clase)$"]}  # fmt: skip
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
 

@@ -169,7 +169,8 @@ def test_articles(name: str, phrased: str) -> None:
 def test_questions_in_words() -> None:
     assert phrase("bee", "produces", "produces") == "What does a bee produce?"
     assert phrase("honey", "produces", "produces", inverse=True) == "What produces honey?"
-    assert phrase("{a} b", "_x", "is {near}") == "“{a} b”: is {near} what?"
+    assert phrase("{a} b", "_x", "is {near}") == "{a} b is {near} …?"
+    assert phrase("{a} b", "_x", "is {near}", inverse=True) == "… is {near} {a} b?"
     for relation in load_graph("everyday").relations:
         for inverse in (False, True):
             assert relation.text not in ("", phrase("bee", relation.id, relation.text, inverse=inverse))

@@ -24,6 +24,8 @@ from condviz.data.tables import read_table
         ("nr,Satz,Urteil\n0,a,2\n7,b,5", "Satz,,,Urteil"),
         ("id,text_a,text_b,score\nID-1,a,b,1\nID-2,c,d,5", "text_a,text_b,,score"),  # an id is no condition
         ("Nr,Satz 1,Satz 2,Bedingung,Bewertung\n7,a,b,c,1", "Satz 1,Satz 2,Bedingung,Bewertung"),
+        ("n,phrase 1,phrase 2,critère,note\n7,a,b,c,1", "phrase 1,phrase 2,critère,note"),
+        ("n,frase_a,frase_b,criterio,puntuación\n7,a,b,c,1", "frase_a,frase_b,criterio,puntuación"),
     ],
 )
 def test_columns_are_guessed_by_name_then_by_what_they_hold(table: str, expected: str) -> None:
@@ -39,6 +41,7 @@ def test_an_id_before_the_texts_of_a_table_without_names_is_none_of_them() -> No
     assert not any("by its name" in why for why in table.report.roles.values())
 
 
-def test_german_headers_of_points_are_known() -> None:
-    guess = guess_columns(read_table(io.StringIO("id,Bedingung,Satz\n1,das Wetter,Es regnet.")), POINT_ROLES)
-    assert (guess["text"], guess["condition"]) == ("Satz", "Bedingung")
+@pytest.mark.parametrize("names", ["Satz,Bedingung,Wert", "texte,critère,valeur", "Frase,Pregunta,Valor"])
+def test_headers_of_points_in_other_languages_are_known(names: str) -> None:
+    guess = guess_columns(read_table(io.StringIO(f"id,{names}\n1,Es regnet heute.,das Wetter,Regen")), POINT_ROLES)
+    assert ",".join(guess.values()) == names

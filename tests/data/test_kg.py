@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from condviz.data.corpora import data_folder
-from condviz.data.kg import Entity, Graph, Relation, build_graph, parse_question
+from condviz.data.kg import Entity, Graph, Relation, build_graph, parse_question, phrase
 from condviz.data.kg_formats import (
     load_graph,
     parse_freebase_relation,
@@ -282,8 +282,9 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
     assert load_graph(str(tmp_path)).num_entities == 4
     _, uploaded = read_files([tmp_path / "triples.tsv"])
     assert uploaded.num_relations == 1
-    (tmp_path / "german.csv").write_text("Kopf;Relation;Ziel\nRom;Hauptstadt von;Italien\n")
-    assert read_files([tmp_path / "german.csv"])[1].num_entities == 2, "its header is none of the triples"
+    for header in ("Kopf;Relation;Ziel", "sujet;relation;objet", "sujeto;relación;objeto"):
+        (tmp_path / "other.csv").write_text(f"{header}\nRom;Hauptstadt von;Italien\n", encoding="utf-8")
+        assert read_files([tmp_path / "other.csv"])[1].num_entities == 2, "its header is none of the triples"
     (tmp_path / "blank.tsv").write_text("Rome\tcapital of\tItaly\n\tcapital of\tFrance\nOslo\tcapital of\t \n")
     with pytest.raises(DataError, match="line 2 has no head"):
         read_files([tmp_path / "blank.tsv"])
@@ -305,6 +306,7 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
         ("Where do bees live?", "bee", "lives in"),
         ("Is a cow a kind of animal?", "cow", "kind of"),
         ("Where does a yak live?", "yak", "lives in"),
+        ("What can a knife be used for?", "knife", "used for"),
     ],
 )
 def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relation: str) -> None:
@@ -334,3 +336,6 @@ def test_questions_about_a_graph_of_ones_own_go_by_the_words_of_its_relations() 
     assert parse_question(graph, "What is the capital of Italy?") == ("italy", 2)
     assert parse_question(graph, "Which country is Rome the capital of?") == ("rome", 0)
     assert parse_question(graph, "Where is Vienna located?") == ("vienna", 1)
+    for inverse, thing in enumerate(("Rome", "Italy")):  # as the page words them
+        question = phrase(thing, "capital_of", "capital of", inverse=bool(inverse))
+        assert parse_question(graph, question) == (thing.lower(), 2 * inverse)

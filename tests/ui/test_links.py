@@ -66,6 +66,8 @@ def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
     path.write_text("Rome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\nItaly\tlanguage\tItalian\n", encoding="utf-8")
     done = last(tab.read_upload([str(path)], "", "", "", None))
     assert done[tab.shown].entity == "Rome"
+    assert "has learned nothing from this graph" in done[tab.result]
+    assert "part of the training" not in done[tab.result]
     asked = last(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None))
     assert (asked[tab.shown].entity, asked[tab.shown].answers[0].answers[0].name) == ("Italy", "Rome")
 
