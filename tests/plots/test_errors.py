@@ -72,7 +72,7 @@ def test_the_headline_accounts_for_all_that_the_pair_accuracy_counts() -> None:
     assert (figures.ties_wrong.value, figures.ties_excluded.value) == (50, 100)
     text = said(study)
     assert "puts 9 of 9" in text
-    assert "9 more are rated alike" in text
+    assert "9 more pairs are rated alike" in text
     assert "rated alike" not in said(toy_study(second=False))
 
 

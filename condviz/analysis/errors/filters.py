@@ -162,9 +162,10 @@ def select(expression: str, columns: Columns) -> np.ndarray:
     except SyntaxError as error:
         place = expression.strip()[max(0, (error.offset or 1) - 1) :][:20]
         near = f" near {place!r}" if place else " at the end"
-        raise DataError(f"The filter cannot be read{near}. {_EXAMPLE}") from error
+        raise DataError(f"The filter cannot be read{near}. {_example(columns)}") from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
-        raise DataError(f"The filter is nested too deeply, or has a damaged character. {_EXAMPLE}") from error
+        told = f"The filter is nested too deeply, or has a damaged character. {_example(columns)}"
+        raise DataError(told) from error
 
 
 def explain_nothing(expression: str, columns: Columns) -> str:
@@ -192,7 +193,10 @@ def quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-_EXAMPLE = 'For instance, where there are columns stars and text: stars >= 4 and "dog" in text'
+def _example(columns: Columns) -> str:
+    """Return an example with columns that there are: of pairs, or of a corpus of texts."""
+    shown = 'gold >= 4 and "dog" in sentence1' if "sentence1" in columns else 'row <= 50 and "dog" in text'
+    return f"For instance: {shown}"
 
 
 class _Reader:
@@ -220,14 +224,14 @@ class _Reader:
             if node.id in FLAGS:
                 return self._known(column == 1, column)
             raise DataError(f"The column {node.id} alone is not a condition of a filter; compare it: {node.id} == ...")
-        raise _refused(node)
+        raise self._refused(node)
 
     def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> np.ndarray:
         if isinstance(op, ast.In | ast.NotIn):
             found = self._within(left, right)
             return found if isinstance(op, ast.In) else TRUE - found
         if type(op) not in _NUMERIC:
-            raise DataError(f"`is` is not part of a filter; write == instead. {_EXAMPLE}")
+            raise DataError(f"`is` is not part of a filter; write == instead. {_example(self.columns)}")
         one, two = self._value(left), self._value(right)
         if _is_text(one) != _is_text(two):
             text, number = (left, right) if _is_text(one) else (right, left)
@@ -279,7 +283,7 @@ class _Reader:
             if len(node.args) != 1 or node.keywords:
                 raise DataError("abs takes one number, in a filter so: abs(error) > 1")
             return np.abs(self._number(node.args[0]))
-        raise _refused(node)
+        raise self._refused(node)
 
     def _number(self, node: ast.expr) -> Any:  # noqa: ANN401 - a number or a column of numbers
         value = self._value(node)
@@ -288,8 +292,8 @@ class _Reader:
         return np.asarray(value, dtype=np.float64)
 
     def _column(self, node: ast.Name) -> np.ndarray:
-        name = "gold" if node.id == "rating" and "rating" not in self.columns else node.id  # as the page calls it
-        if name not in self.columns:
+        asked = (node.id, node.id.lower(), "gold" if node.id == "rating" else "")  # "rating": as the page calls it
+        if (name := next((one for one in asked if one in self.columns), "")) == "":
             hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
             raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
         return self.columns[name]
@@ -300,6 +304,10 @@ class _Reader:
             unknown |= np.isnan(operand)
         return np.where(unknown, UNKNOWN, np.where(result, TRUE, FALSE))
 
+    def _refused(self, node: ast.AST) -> DataError:
+        allowed = f"columns, numbers, texts in quotes, comparisons, and, or, not. {_example(self.columns)}"
+        return DataError(f"`{ast.unparse(node)[:60]}` is not part of a filter: {allowed}")
+
 
 def _is_text(value: Any) -> bool:  # noqa: ANN401
     return isinstance(value, str) or (isinstance(value, np.ndarray) and value.dtype == object)
@@ -309,10 +317,3 @@ def _fold(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, str):
         return fold(value)
     return _objects([fold(item) if isinstance(item, str) else item for item in value])
-
-
-def _refused(node: ast.AST) -> DataError:
-    shown = ast.unparse(node)[:60]
-    return DataError(
-        f"`{shown}` is not part of a filter: columns, numbers, texts in quotes, comparisons, and, or, not. {_EXAMPLE}"
-    )

@@ -197,7 +197,7 @@ def find_errors(
     among(selected, len(dataset.pairs))
     # Columns without a score tell a filter that cannot be read before the scoring, which takes long.
     unscored = judge(dataset, "unscored", np.full(len(dataset.pairs), np.nan))
-    select(filter, make_study(dataset, *[unscored] * len(asked)).columns)
+    select(filter, make_study(dataset, *[unscored] * len(asked)).named)
     asked = [one if isinstance(one, str) and one in dataset.stored else load(one) for one in asked]
     found = list(score_all(asked, dataset, stored=True, progress=progress))
     dataset = with_training_of(dataset, *(one.info.path or one.name if one.info else "" for one in found))
@@ -243,10 +243,10 @@ def analyse(
     used = study.columns["trained"] != 1 if exclude_seen else np.ones(len(study.dataset.pairs), dtype=bool)
     if not used.any():
         raise DataError("All rows trained one of the models, so none is left. Take rows that did not.")
-    mask = used & select(filter, study.columns) & among(selected, len(study.dataset.pairs))
+    mask = used & select(filter, study.named) & among(selected, len(study.dataset.pairs))
     if not mask.any():
         chosen = " among those selected by hand" if len(selected) else ""
-        why = explain_nothing(filter, study.columns)
+        why = explain_nothing(filter, study.named)
         raise DataError(f"No row{chosen} meets the filter {filter!r}.{why} Change a limit, or clear it.")
     every = measure(study, used, resamples=resamples, seed=seed)
     part = rest = None

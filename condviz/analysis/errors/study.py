@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condviz.analysis.errors.filters import describe_rows
+from condviz.data.pairs import LABEL_COLUMN
 from condviz.data.texts import fold
 from condviz.errors import DataError
 from condviz.evaluation.agreement import draw, order_right
-from condviz.evaluation.dataset import Dataset
+from condviz.evaluation.dataset import Dataset, identifier
+from condviz.evaluation.metrics import LEAST_CORRELATED
 
 if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
@@ -76,7 +78,8 @@ class Judged:
     calibration: IsotonicFit
     """From scores to ratings, fitted on all rated rows: what curves and rewrites use."""
     fitted: np.ndarray
-    """(p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own."""
+    """(p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own; see
+    `cross_fit` for where it is NaN."""
     error: np.ndarray
     """(p,) fitted minus rating: positive where the model finds the pair too similar; NaN without rating."""
     verdicts: np.ndarray
@@ -128,6 +131,16 @@ class Study:
     def rated(self) -> np.ndarray:
         """Which rows have a rating, (p,) bool."""
         return np.isfinite(self.columns["gold"])
+
+    @property
+    def named(self) -> Mapping[str, np.ndarray]:
+        """The columns by all names that a filter may use: texts and ratings also have those of the visitor's table."""
+        table = self.dataset.table
+        roles = {role: name for role, name in (table.roles.items() if table else ()) if role != LABEL_COLUMN}
+        if table and not table.mapped and LABEL_COLUMN in table.roles:  # else the cells are other numbers
+            roles["gold"] = table.roles[LABEL_COLUMN]
+        own = {identifier(name): self.columns[role] for role, name in roles.items() if name.casefold() != role}
+        return own | {**self.columns}
 
     @property
     def judged(self) -> tuple[Judged, ...]:
@@ -203,12 +216,13 @@ def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.
         clusters: (p,) int, a number for each sentence pair; all rows of one are in one fold.
 
     Returns:
-        (p,) float64; from a single rated sentence pair, its own mean.
+        (p,) float64; NaN where fewer than `LEAST_CORRELATED` rows are rated, or one sentence pair alone: what is fitted
+        to two rows calls a model wrong that has them in order.
     """
-    fold = _folds(clusters, np.isfinite(gold) & np.isfinite(scores))
-    fitted = fit_calibration(scores, gold)(scores)
-    if len(np.unique(clusters[np.isfinite(gold)])) < 2:
-        return fitted
+    used = np.isfinite(gold) & np.isfinite(scores)
+    if used.sum() < LEAST_CORRELATED or len(np.unique(clusters[used])) < 2:
+        return np.full(len(scores), np.nan)
+    fold, fitted = _folds(clusters, used), fit_calibration(scores, gold)(scores)
     for number in range(FOLDS):
         inside = fold == number
         fitted[inside] = fit_calibration(scores, np.where(inside, np.nan, gold))(scores[inside])

@@ -15,7 +15,7 @@ from condviz.analysis.errors.rewrites import Rewritten
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
-from condviz.evaluation.metrics import LEAST, counted
+from condviz.evaluation.metrics import LEAST, LEAST_CORRELATED, counted
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
@@ -55,6 +55,14 @@ def parts(study: ErrorStudy, choice: Choice, *, waiting: bool = False, asked: bo
 def figure(study: ErrorStudy, choice: Choice) -> str:
     """Draw the picture that is chosen, as JSON of plotly."""
     return str(pictures.plot(study.study, _view(study, choice), study.mask).to_json())
+
+
+def missing(study: Study) -> str:
+    """Return why there is nothing to draw; "" where there is something."""
+    if np.isfinite(study.first.error).any():
+        return ""
+    few = f"Fewer than {LEAST_CORRELATED} rated rows do not tell which rating a score predicts: there is no error yet."
+    return few if study.rated.any() else "No row has a rating."
 
 
 def _views(study: ErrorStudy) -> dict[str, str]:
@@ -128,7 +136,7 @@ def row_view(study: Study, row: int, place: int, count: int) -> Markup:
     return render(
         "errors/row.html", number=int(dataset.numbers[row]), row=row, place=place, count=count, lines=lines,
         sentences=[_marked(text, shared) for text in texts], shared=bool(shared), models=models, compare=compare,
-        words=words, tags=TAGS, named=named,
+        words=words, tags=TAGS, named=named, fitted=bool(np.isfinite(study.first.fitted).any()),
     )  # fmt: skip
 
 

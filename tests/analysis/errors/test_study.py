@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.analysis.errors.study import calibration_curve, confusion, cross_fit, fit_calibration
+from condviz.analysis.errors.filters import select
+from condviz.analysis.errors.study import calibration_curve, confusion, cross_fit, fit_calibration, judge, make_study
+from condviz.data.pairs import read_pairs
+from condviz.errors import DataError
+from condviz.evaluation.dataset import table_dataset
 from tests.analysis.errors.toy import toy_study
 
 ROWS = st.lists(st.tuples(st.floats(-5, 5, width=32), st.integers(1, 5)), min_size=1, max_size=40)
@@ -65,6 +72,22 @@ def test_noise_does_not_beat_a_constant_out_of_its_own_fold() -> None:
         fitted = cross_fit(rng.normal(size=100), gold, np.repeat(np.arange(50), 2))
         gains.append(((gold - gold.mean()) ** 2).mean() - ((gold - fitted) ** 2).mean())
     assert np.mean(gains) < 0
+
+
+def test_few_rated_rows_predict_no_rating() -> None:
+    fitted = cross_fit(np.arange(7.0), np.arange(7.0), np.arange(7))
+    assert np.isnan(fitted).all(), "two rows in the right order would come out as wrong as can be"
+
+
+def test_filters_know_texts_and_ratings_by_the_names_of_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("Satz 1,Satz 2,Kriterium,Wert\na b,c d,der Ton,5\ne f,g h,das Anliegen,1\n", encoding="utf-8")
+    roles = {"sentence1": "Satz 1", "sentence2": "Satz 2", "condition": "Kriterium", "label": "Wert"}
+    dataset = table_dataset(read_pairs(path, columns=roles))
+    study = make_study(dataset, judge(dataset, "m", np.arange(2.0)))
+    assert select('Kriterium == "der ton" and Wert > 3 and "a" in satz_1', study.named).tolist() == [True, False]
+    with pytest.raises(DataError, match='gold >= 4 and "dog" in sentence1'):
+        select("Wert >", study.named)
 
 
 def test_rows_of_one_pair_share_a_fold_and_resampled_errors_surround_the_mean() -> None:
