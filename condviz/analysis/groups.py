@@ -308,9 +308,8 @@ def open_with_model(
     most = MOST_TEXTS if loaded.separable else MOST_READ
     if len(corpus) < fewest or (bounded and len(corpus) > most):
         allowed = f"{fewest:,} to {most:,}" if bounded else f"at least {fewest:,}"
-        raise DataError(
-            f"There are {len(corpus):,} texts; this takes {allowed} with {loaded.info.name}. Search others."
-        )
+        other = "Take more." if len(corpus) < fewest else "Take fewer."
+        raise DataError(f"There are {len(corpus):,} texts; this takes {allowed} with {loaded.info.title}. {other}")
     return corpus, loaded
 
 

@@ -124,7 +124,8 @@ def read_source(
         reason = f" {report.left_out[0].reason}" if report.left_out else ""
         raise DataError(f"{name} cannot become a corpus: {what}. Choose a file with one text in each row.{reason}")
     if blank:
-        report.remarks.append(f"{blank:,} {'row has' if blank == 1 else 'rows have'} no text and were left out.")
+        told = "row has no text and was" if blank == 1 else "rows have no text and were"
+        report.remarks.append(f"{blank:,} {told} left out.")
     names = _filter_names([chosen, *kinds])
     del names[chosen]
     columns: dict[str, Kind] = {names[other]: kind or "text" for other, kind in kinds.items()}

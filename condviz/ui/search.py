@@ -118,7 +118,7 @@ class SearchTab:
                 self.tries = html(
                     tries(chips, carried="Your first sentence from Compare"), elem_id="cv-search-tries", script=script
                 )
-        self.shown = gr.State(None)
+        self.shown, self.used = gr.State(None), gr.State(None)
         self._sections()
         self._connect()
         page.site.first.append(partial(show_first, self, Searches, partial(_picture, asked=False)))
@@ -187,13 +187,13 @@ class SearchTab:
         self.form = form = [self.query, self.conditions, self.corpus, self.model, *filters, self.k]
         asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        triggers = [self.run.click, self.model.input, self.corpus.input, contains.submit, where.submit]
+        triggers = [self.model.input, self.corpus.input, contains.submit, where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
         self.page.on_models(self.model, self.choices)
-        filled = [self.corpus, *done]
-        chosen = [self.file, self.own.reading]
+        filled, chosen = [self.corpus, self.used, *done], [self.file, self.own.reading]
+        connect(self.run.click, self.search_here, [self.used, *chosen, *asked], filled, **main)
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
         to_hits = "() => document.querySelector('#cv-search-result').scrollIntoView({ block: 'center' })"
         self.own.use.click(None, js=to_hits, **PRIVATE)
@@ -223,6 +223,13 @@ class SearchTab:
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = replace(found, results=results)
         yield {self.result: _picture(found), self.shown: found}
+
+    def search_here(
+        self, used: Reading | None, file: str | None, reading: Reading | None, *asked: Any,  # noqa: ANN401 - as `search`
+    ) -> Iterator[dict]:  # fmt: skip
+        """Search the texts of a file that has been chosen and not used yet, else those of the menu."""
+        waits = file and not (reading and reading == used and reading.path == file)
+        yield from self.upload(file, reading, *asked) if waits else self.search(*asked)
 
     def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
         index = place(event.id, len(TRIES))
@@ -274,7 +281,7 @@ class SearchTab:
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = corpora.Texts(Path(own.path).name, texts, columns)
-        yield {self.corpus: self._menu(key)}
+        yield {self.corpus: self._menu(key), self.used: own}
         yield from self.search(query, conditions, key, *rest)
         yield {self.notice: notice("", " ".join(["These are your texts.", *notes]), tone="info")}
 

@@ -41,7 +41,7 @@ def ones_own_texts_are_searched(page: Page) -> None:
     page.locator("#cv-search-own button").first.click()
     page.locator("#cv-search-file input[type=file]").set_input_files(upload)
     page.locator("#cv-search-file", has_text="own").wait_for()
-    page.locator("#cv-search-use").click()
+    page.locator("#cv-search-run").click()
     page.locator(RESULT).get_by_text("3 texts").wait_for()
     assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
     follow_link(page, "Compare")

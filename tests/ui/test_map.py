@@ -266,7 +266,7 @@ def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_
     path.write_text("text\n" + "".join(f"Note {n} of the court.\n" for n in range(8)))
     new = inspect(POINTS, Reading(str(path))).reading
     assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)))
-    with pytest.raises(DataError, match="column of notes"):
+    with pytest.raises(DataError, match="Write some in Conditions"):
         Form("case", "table", conditions=" ", table=new).points()
     changed = Form("case", "table", table=replace(new, new=False))
     assert tab.conditions_of_table(*fields(changed))[tab.notice] == gr.skip()

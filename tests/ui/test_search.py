@@ -131,6 +131,16 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
         last(tab.upload(str(file), None, *FORM, None))
 
 
+def test_search_takes_a_file_that_waits_and_then_what_the_menu_says(tab: SearchTab, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text\n" + "".join(f"{text}\n" for text in SENTENCES))
+    reading = Reading(str(file))
+    own = [last(tab.search_here(None, str(file), waiting, *FORM, None)) for waiting in (None, reading)]
+    assert all(done[tab.shown].corpus == done[tab.corpus].value != FORM[2] for done in own)
+    for used, chosen in ((own[1][tab.used], str(file)), (None, None)):
+        assert last(tab.search_here(used, chosen, reading, *FORM, None))[tab.shown].corpus == FORM[2]
+
+
 def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))

@@ -88,7 +88,9 @@ class Form:
         if self.table.problem:
             raise DataError(f"{self.table.name} cannot be used like this: what is wrong stands beside the file.")
         if self.types_conditions and not lines(self.conditions):
-            raise DataError(f"Choose a column of {self.table.name} for: condition. Or write conditions for all rows.")
+            raise DataError(
+                "There is no condition. Write some in Conditions, one per line, or choose a column that has them."
+            )
         check_count("The maximum of rows", self.rows, 0, 10**9)
         chosen: dict[str, Any] = {f"{role}_column": self.table.column(role) for role in POINTS.roles}
         return points_from_table(
