@@ -354,12 +354,14 @@
     let at = 0;
     const show = (index) => {
       at = index;
-      const { toPage, do: part } = steps[at].dataset;
+      const { toPage, do: part, look } = steps[at].dataset;
       store.set("tour-at", toPage && toPage !== view() ? String(at) : "");
       if (toPage && toPage !== view()) return void element.querySelector(`[data-to="${toPage}"]`).click();
       const [moves, own] = [steps[at].querySelector("[data-moves]"), [...params().keys()].some((key) => !OWN.has(key))];
       if (moves) moves.hidden = own;  // a pair of one's own stays
       if (part && !(moves && own)) when(part, () => setTimeout(() => document.querySelector(part)?.click(), MOVE_MS));
+      // On a phone the tour lies over the lower half.
+      if (look && matchMedia("(max-width: 560px)").matches) when(look, () => setTimeout(() => document.querySelector(look).scrollIntoView(), MOVE_MS));
       if (!dialog.open) dialog.show();
       steps.forEach((step, position) => { step.hidden = position !== at; });
       dialog.querySelector("[data-step]").textContent = String(at + 1);

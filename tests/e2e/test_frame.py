@@ -159,6 +159,10 @@ def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Cal
         wait_for_page(page)
         expect(page).to_have_url(re.compile(place))
         expect(page.locator("dialog.cv-tour")).to_be_visible()
+        page.set_viewport_size({"width": 380, "height": 800})  # a phone, for the map
+    bottom = "document.querySelector('#cv-map-after .cv-figure-plot').getBoundingClientRect().bottom"
+    page.wait_for_function(f"{bottom} <= document.querySelector('dialog.cv-tour').getBoundingClientRect().top")
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("button", name="Next").click()
     page.get_by_role("button", name="Done").click()
     page.locator(".cv-nav [data-to=compare]").click()

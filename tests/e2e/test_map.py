@@ -60,6 +60,9 @@ def test_the_first_map_moves_and_its_points_are_searched_looped_and_opened(open_
     expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
     page.set_viewport_size({"width": 380, "height": 800})  # a phone shows one picture
     expect(pane(page, "before")).to_be_hidden()
+    for share, shown in enumerate(("before", "after")):
+        page.locator("#cv-map-after .cv-figure-morph input").fill(str(share))
+        expect(page.locator("#cv-map-stage h3:visible").first).to_contain_text(shown, ignore_case=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
