@@ -107,7 +107,7 @@ class ModelsTab:
             self.claims = html("", elem_id="cv-models-claims")
         with Section(page, "links", "Models of knowledge graphs", self.show_graphs, heavy=False):
             self.links = html("", elem_id="cv-models-graphs", script=_CLICKED)
-        with Section(page, "runtime", "Encoder and cache of this server", self.show_runtime, heavy=False):
+        with Section(page, "runtime", "Encoders and caches of this server", self.show_runtime, heavy=False):
             self.runtime = html("", elem_id="cv-models-cache")
         self.timer = gr.Timer(SECONDS, active=not self.pool.settled)
         self._connect()
@@ -174,10 +174,11 @@ class ModelsTab:
         return {self.links: render("models/graphs.html", rows=found)}
 
     def show_runtime(self) -> dict:
-        """Show the encoder with device and precision, and what the cache of embeddings holds."""
-        model = next((found for name in self.pool.names if (found := self.pool.loaded(name)) is not None), None)
-        backbone = getattr(model, "backbone", None)
-        return {self.runtime: render("models/runtime.html", backbone=backbone)}
+        """Show each encoder with device and precision, and what its caches of embeddings hold; models may share one."""
+        found: dict[str, dict[int, Any]] = {}
+        for model in filter(None, map(self.pool.loaded, self.pool.names)):
+            found.setdefault(model.backbone.name, {})[id(model.backbone.cache)] = model.backbone
+        return {self.runtime: render("models/runtime.html", encoders=[[*one.values()] for one in found.values()])}
 
     def _show(self, view: View) -> dict:
         if view.metric not in METRICS or view.by not in (MEAN, "name", *COLUMNS):

@@ -15,6 +15,7 @@ from gradio.events import Dependency
 import condviz
 from condviz.errors import DataError
 from condviz.spec import Option, check_options, options_of, read_options, write_options
+from condviz.training.job import is_shared
 from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect, follow, steps_of
 from condviz.ui.markup import TERMS, html, render
@@ -289,7 +290,7 @@ def build_page(site: Site, tab: Tab) -> Page:
     with gr.Column(elem_id="cv-page"):
         page.built = tab.build(page)
     status = html(_status(site.pool), elem_id="cv-status")
-    foot = render("footer.html", terms=TERMS, version=condviz.__version__, training=is_enabled())
+    foot = render("footer.html", terms=TERMS, version=condviz.__version__, training=is_enabled(), shared=is_shared())
     html(foot, elem_id="cv-footer")
     timer = gr.Timer(0.7)
 

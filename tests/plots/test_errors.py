@@ -63,6 +63,14 @@ def test_the_headline_says_only_what_the_figures_support() -> None:
     assert "do not follow the ratings" in said(make_study(single, noise))
 
 
+def test_two_rated_rows_in_order_are_not_called_wrong() -> None:
+    data = make_dataset("t", [Pair("a", "b", "c", 1.0), Pair("d", "e", "c", 5.0)])
+    study = make_study(data, judge(data, "m", np.array([0.3, 0.9])))
+    assert "Only 2 rated rows: too few to say" in said(study)
+    assert "than a step" not in said(study)
+    assert analyse(study, resamples=0).every.figures[0].error.value is None
+
+
 def test_the_headline_accounts_for_all_that_the_pair_accuracy_counts() -> None:
     ratings = [(1.0, 4.0)] * 9 + [(2.0, 2.0)] * 9
     pairs = [Pair(f"a{i}", "b", f"c{j}", one) for i, row in enumerate(ratings) for j, one in enumerate(row)]

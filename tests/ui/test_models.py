@@ -94,6 +94,21 @@ def test_claims_and_tables_of_the_papers_are_folded_below(tab: ModelsTab) -> Non
     assert "`" not in markup
 
 
+def test_the_server_names_each_encoder_once_with_all_its_caches(
+    tab: ModelsTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(name: str, cache: SimpleNamespace) -> SimpleNamespace:
+        facts = {"device": SimpleNamespace(type="cpu"), "precision": "float32"}
+        parameters = SimpleNamespace(num_parameters=lambda: 22_600_000)
+        return SimpleNamespace(backbone=SimpleNamespace(name=name, model=parameters, cache=cache, **facts))
+
+    one, two = (SimpleNamespace(entries=n, bytes=0, max_bytes=0, hits=n, misses=0) for n in (3, 4))
+    models = [model("MiniLM", one), model("MiniLM", one), model("MiniLM", two), model("MPNet", two)]
+    monkeypatch.setattr(tab.pool, "loaded", dict(zip(tab.pool.names, models, strict=False)).get)
+    shown = tab.show_runtime()[tab.runtime]
+    assert (shown.count("MiniLM"), shown.count("MPNet"), "7 of 7 look-ups" in shown) == (1, 1, True)
+
+
 def test_the_endpoint_lists_all(tab: ModelsTab) -> None:
     found = tab.api_models()
     assert [item["name"] for item in found] == list(tab.pool.names)

@@ -17,6 +17,7 @@ from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import (
     ALPHA,
     LEAST,
+    LEAST_CORRELATED,
     Metric,
     Verdict,
     judge_correlation,
@@ -131,11 +132,13 @@ def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed:
 
 def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence[dict[str, np.ndarray]]) -> Figures:
     error = judged.error[rows]
-    values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if len(rows) else {}
+    known = len(rows) and np.isfinite(error).all()
+    values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if known else {}
+    reason = f"fewer than {LEAST_CORRELATED} rated rows" if len(rows) else NO_ROW
     made = {
         name: Metric(values[name], *interval(values[name], [by[name] for by in drawn]), n=len(rows))
         if name in values
-        else Metric(None, n=0, reason=NO_ROW)
+        else Metric(None, n=0, reason=reason)
         for name in ("error", "bias")
     }
     given: dict[str, Any] = {**vars(found), **made}
@@ -376,7 +379,7 @@ class Summary(Record):
 
 def summarise(study: Study, mask: np.ndarray, groups: list[GroupErrors], asked: str) -> Summary:
     """Judge what the rows of a mask, (p,) bool, allow to say; `groups` are the values of the column `asked`."""
-    rated = np.flatnonzero(mask & study.rated & np.isfinite(study.first.error))
+    rated = np.flatnonzero(mask & study.rated & np.isfinite(study.first.scores))
     chosen = inside = mask[study.dataset.items].any(axis=1)
     for judged in study.judged:
         chosen = chosen & np.isfinite(judged.verdicts)
@@ -387,7 +390,7 @@ def summarise(study: Study, mask: np.ndarray, groups: list[GroupErrors], asked: 
     order = follows = closer = None
     if study.second is not None:
         gain = np.abs(study.second.error[rated]) - np.abs(error)
-        closer = judge_mean(gain, clusters=study.dataset.clusters[rated]) if len(rated) else None
+        closer = judge_mean(gain, clusters=study.dataset.clusters[rated]) if np.isfinite(gain).any() else None
         order = judge_mean(verdicts[0] - verdicts[1], clusters=clusters) if len(clusters) else None
         wins, loses = _sides(study, rated, gain, groups, asked, against_rest=False)
         best = worst = ()

@@ -150,7 +150,7 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
 def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
-    dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows else SINGLE].tolist()
+    dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows or missing(study.study) else SINGLE].tolist()
     single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
     about = {"column": column, "named": pictures.plain_name(column), "models": study.models, "least": LEAST}
     return render("errors/worst.html", groups=rows, rows=single, **about)

@@ -267,6 +267,7 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
     ranks = [f"{record['spearman']:.0f}" for record in (run.start, run.kept) if record.get("spearman") is not None]
     facts = [
         ("step", f"{run.step:,} of {run.steps:,}" if run.steps else ""),
+        ("started", run.created),
         ("time", duration(run.elapsed) if run.elapsed else ""),
         ("left", f"about {duration(run.left)}" if run.left is not None else ""),
         ("Spearman × 100", " → ".join(ranks) if run.figure != "spearman" else ""),

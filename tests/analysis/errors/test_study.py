@@ -83,7 +83,7 @@ def test_filters_know_texts_and_ratings_by_the_names_of_the_table(tmp_path: Path
     path = tmp_path / "own.csv"
     path.write_text("Satz 1,Satz 2,Kriterium,Wert\na b,c d,der Ton,5\ne f,g h,das Anliegen,1\n", encoding="utf-8")
     roles = {"sentence1": "Satz 1", "sentence2": "Satz 2", "condition": "Kriterium", "label": "Wert"}
-    dataset = table_dataset(read_pairs(path, columns=roles))
+    dataset = table_dataset(read_pairs(path, columns=roles), path.name)
     study = make_study(dataset, judge(dataset, "m", np.arange(2.0)))
     assert select('Kriterium == "der ton" and Wert > 3 and "a" in satz_1', study.named).tolist() == [True, False]
     with pytest.raises(DataError, match='gold >= 4 and "dog" in sentence1'):
