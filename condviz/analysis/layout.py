@@ -11,6 +11,7 @@ the map.
 from __future__ import annotations
 
 import atexit
+import functools
 import hashlib
 import shutil
 import sys
@@ -38,6 +39,8 @@ LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 500
 more than the last rounds improve: see the trustworthiness in benchmarks/projection.py."""
 ROUNDS = "_nb_optimize_layout_euclidean_single_epoch"
 """What umap-learn calls the function that computes one of them."""
+UNCACHED = ("smooth_knn_dist", "compute_membership_strengths")
+"""Functions of umap-learn that take five seconds to compile, and that it compiles anew in each process."""
 
 # Functions that umap-learn compiles for several threads must not run at once in some of numba's threading layers, and
 # two layouts at once would take longer for both visitors.
@@ -98,7 +101,7 @@ def project(
 
 
 def warm_up() -> None:
-    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start."""
+    """Load what UMAP needs, or compile it, which takes numba half a minute once; for a thread at the start."""
     points = np.random.default_rng(0).standard_normal((40, 8))
     project(points, points[::-1], Layout("umap", 10, 0.1, 0))
 
@@ -146,14 +149,23 @@ def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress 
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 0
     try:
-        rounds = getattr(umap.layouts, ROUNDS, None)
-        if rounds is not None:  # another version may have another name for them, and then other threads wait for Python
-            rounds.targetoptions["nogil"] = True  # counts for what is compiled later
+        _prepare(umap)
         return reducer.fit_transform(rows)
     finally:
         _one_layout.release()
         if torch:  # numba's first loop gives this thread all processors, on which torch would compute from then on
             torch.set_num_threads(threads)
+
+
+@functools.cache
+def _prepare(umap: ModuleType) -> None:
+    """Set how functions are compiled that nothing has called yet; another version may have other names for them."""
+    rounds = getattr(umap.layouts, ROUNDS, None)
+    if rounds is not None:  # else other threads wait for Python
+        rounds.targetoptions["nogil"] = True
+    for name in UNCACHED:
+        if hasattr(umap.umap_, name):
+            getattr(umap.umap_, name).enable_caching()
 
 
 def _import_compiled(module: str) -> ModuleType:
