@@ -13,7 +13,7 @@ from typing import Any
 CHILDREN = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload([
     "condviz.training.trainer", "condviz.training.links", "transformers.models.bert.modeling_bert",
-    "condviz.store.build", "tests.training.toy",
+    "condviz.store.build", "tests.training.toy", "tests.ahead",
 ])  # fmt: skip
 
 
