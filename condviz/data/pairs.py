@@ -352,11 +352,11 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
     texts = [column for column in free if column not in (*numbers, *ids)] or ([] if pairs else [*free])
     texts.sort(key=lambda column: -sum(map(len, cells[column])))
     missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]
-    sentences = [role for role in missing if role != "condition"]
+    sentences = _sentences([role for role in missing if role != "condition"], [cells[column] for column in texts[:2]])
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
-    for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
-        take(role, column, "whose texts are long" if role in sentences else "whose texts are the next longest")
+    for role, column in zip([*sentences, *(role for role in missing if role == "condition")], texts, strict=False):
+        take(role, column, "chosen for its long texts" if role in sentences else "whose texts are the next longest")
     for column in numbers if pairs else ():
         if all(ratings.low <= value <= ratings.high for value in values[column]):
             take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")
@@ -365,6 +365,12 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
         take("value", next(repeat, ""), "whose cells repeat")
     return found
+
+
+def _sentences(roles: list[str], longest: list[Sequence[str]]) -> list[str]:
+    """Leave out the second where a table has one text a row: single words that repeat beside it are no sentences."""
+    labels = [len({*cells}) < len(cells) and all(len(cell.split()) < 2 for cell in cells) for cells in longest]
+    return roles[:1] if labels == [False, True] else roles
 
 
 def _named_by(table: Table) -> str:

@@ -185,6 +185,7 @@ def _use(kind: Kind, asked: Reading, table: Table) -> Table:
     needed |= {"condition"} if kind.pairs and not asked.condition else set()
     if missing := [title for role, title in kind.roles.items() if role in needed and not asked.column(role)]:
         other = " Or write one condition for all rows." if kind.pairs and "Condition" in missing else ""
+        other += " A table with one text a row is for Map or Search." if "Sentence 2" in missing else ""
         raise DataError(f"Choose a column of {asked.name} for: {', '.join(missing).lower()}.{other}")
     if len({column for _, column in asked.columns}) < len(asked.columns):
         raise DataError("A column can have one role only. Choose different columns.")

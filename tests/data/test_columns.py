@@ -21,6 +21,7 @@ from condviz.data.tables import read_table
         ("sentence1,gold,condition,label\na,b,c,1", "sentence1,gold,condition,label"),
         ("sentence1,sentence2,condition,score_case\na,b,c,0.5", "sentence1,sentence2,condition,"),
         ("only\na", "only,,,"),
+        ("Text,Topic,Verdict\na b c,room,bad\nd e f,food,bad\ng h i,room,good", "Text,,Topic,"),  # one text a row
         ("nr,Satz,Urteil\n0,a,2\n7,b,5", "Satz,,,Urteil"),
         ("id,text_a,text_b,score\nID-1,a,b,1\nID-2,c,d,5", "text_a,text_b,,score"),  # an id is no condition
         ("Nr,Satz 1,Satz 2,Bedingung,Bewertung\n7,a,b,c,1", "Satz 1,Satz 2,Bedingung,Bewertung"),
