@@ -83,12 +83,12 @@ def _clause(result: LinkAnswers) -> str:
 
 def _card(result: LinkAnswers) -> dict[str, object]:
     leading = result.leading[:SHOWN]
-    shown = {item.id for item in result.answers}
+    shown = {item.id for item in leading}
     return {
         "result": result,
         "leading": [_row(item, result) for item in leading],
         "others": [_row(item, result) for item in result.answers[len(leading) :]],
-        "below": [_row(item, result) for item in result.known if item.id not in shown][:SHOWN],
+        "missed": [item.name for item in result.known if item.id not in shown][:SHOWN],
         "unsure": not (result.told and result.sensible),
     }
 
