@@ -69,8 +69,9 @@
     // The sentences under the bars are marked for the condition that the pointer is on.
     element.addEventListener("pointerover", (event) => {
       const row = event.target.closest(".cv-bars-row");
-      const pairs = row ? [...element.querySelectorAll(".cv-bars-pair")] : [];
-      const chosen = row ? [...row.parentElement.children].indexOf(row) : 0;
+      if (!row) return;
+      const pairs = [...element.querySelectorAll(".cv-bars-pair")];
+      const chosen = [...row.parentElement.children].indexOf(row);
       pairs.forEach((pair, index) => { pair.hidden = index !== chosen; });
     });
     element.addEventListener("change", (event) => {

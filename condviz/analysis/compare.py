@@ -24,8 +24,8 @@ from condviz.types import Comparison, Progress
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
-FITTING, LEAST = 60, 2
-"""Conditions of the library that are tried for a pair: at most, and at least."""
+FITTING = 60
+"""Conditions of the library that are tried for a pair, at most."""
 SURE, BEYOND, CLEAR = 0.7, 1.2, 2.5
 """What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
 texts get, in one of two sentences at least so many: the estimate is high for some conditions whatever the text."""
@@ -191,12 +191,16 @@ def distinct(places: Sequence[int]) -> list[int]:
 def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     """Return the conditions of the library that both sentences tell, each meaning once: `FITTING` at most.
 
-    Others, such as the number of animals where there are none, get scores that mean nothing. Where few are told, the
-    `LEAST` nearest to it are returned.
+    Others, such as the number of animals where there are none, get scores that mean nothing.
+
+    Raises:
+        DataError: If there is none.
     """
     told, beyond = tell_library([sentence1, sentence2])
-    shared = told.all(axis=0) & (beyond.max(axis=0) >= CLEAR)
-    order = np.lexsort([-beyond.min(axis=0), ~shared])[: max(LEAST, min(FITTING, int(shared.sum())))]
+    shared = np.flatnonzero(told.all(axis=0) & (beyond.max(axis=0) >= CLEAR))
+    if not len(shared):
+        raise DataError("No condition of the library is clearly told by both sentences. Try one of your own.")
+    order = shared[np.argsort(-beyond.min(axis=0)[shared], kind="stable")][:FITTING]
     return tuple(library_conditions()[place] for place in sorted(distinct(order.tolist())))
 
 
@@ -217,7 +221,7 @@ def rank_conditions(
         progress: As in `ConditionalScorer.score`.
 
     Raises:
-        DataError: If a text is not usable.
+        DataError: If a text is not usable, or the library has no condition that fits.
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions

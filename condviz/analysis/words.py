@@ -272,10 +272,32 @@ def tell_pair(model: ConditionalScorer, texts: Sequence[str], conditions: Sequen
         (1 or 2, m) float32 in [0, 1].
     """
     found = model.applies(texts, conditions)
-    if len(texts) == 2 and content_words(texts[0]) & content_words(texts[1]):
-        lifted = found / (found + (1 - found) * np.float32(np.exp(-DOUBT)))
-        found = np.where(found[::-1] >= TOLD, lifted, found)
-    return found
+    return _lift(found, texts[0], texts[1]) if len(texts) == 2 else found
+
+
+def tell_rows(
+    model: ConditionalScorer, sentences1: Sequence[str], sentences2: Sequence[str], conditions: Sequence[str]
+) -> np.ndarray:
+    """Estimate for the n rows of a table whether both sentences tell its condition, as `tell_pair` does.
+
+    Returns:
+        (n,) float32 in [0, 1]: that of the less telling sentence.
+    """
+    told = np.zeros((2, len(conditions)), np.float32)
+    for condition in dict.fromkeys(conditions):
+        rows = [row for row, one in enumerate(conditions) if one == condition]
+        for side, texts in enumerate((sentences1, sentences2)):
+            told[side, rows] = model.applies([texts[row] for row in rows], condition)[:, 0]
+    pairs = zip(told.T, sentences1, sentences2, strict=True)
+    return np.array([_lift(found, *texts).min() for found, *texts in pairs], np.float32)
+
+
+def _lift(found: np.ndarray, sentence1: str, sentence2: str) -> np.ndarray:
+    """Apply what the words of two sentences say to what each of them has, (2, ...)."""
+    if not content_words(sentence1) & content_words(sentence2):
+        return found
+    lifted = found / (found + (1 - found) * np.float32(np.exp(-DOUBT)))
+    return np.where(found[::-1] >= TOLD, lifted, found)
 
 
 def check_texts(sentences: str | Sequence[str], conditions: str | Sequence[str]) -> tuple[list[str], list[str]]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isnan
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from condviz.analysis.errors.findings import find_errors, format_csv
 from condviz.analysis.errors.measures import HEADS
@@ -23,7 +21,6 @@ from condviz.types import columns, plain
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
     from condviz.evaluation.csts import Evaluation
-    from condviz.methods.base import ConditionalScorer
     from condviz.types import Comparison
 
 
@@ -103,23 +100,14 @@ def _score_table(options: argparse.Namespace) -> None:
     for model in models:
         with progress_bar(model.info.name, "rows") as update:
             scores[model.info.name] = shared.on_cluster(model, options).score(*texts, progress=update)
-    applies = {"applies": _applies(models[-1], *texts)} if options.applies else {}
+    from condviz.analysis.words import tell_rows
+
+    applies = {"applies": tell_rows(models[-1], *texts).tolist()} if options.applies else {}
     shared.show(
         options,
         text=lambda: format_predictions(table, scores, applies).rstrip("\n"),
         json=lambda: plain({"models": list(scores), "scores": list(scores.values())} | applies),
     )
-
-
-def _applies(model: ConditionalScorer, *texts: Sequence[str]) -> list[float]:
-    """Return for each row what the less telling of its two sentences has."""
-    import pandas as pd
-
-    rows = pd.DataFrame(zip(*texts, strict=True))
-    found = pd.Series(0.0, rows.index)
-    for condition, part in rows.groupby(2):
-        found[part.index] = np.minimum(*(model.applies(part[side].tolist(), str(condition))[:, 0] for side in (0, 1)))
-    return found.tolist()
 
 
 def _matrix(comparison: Comparison, *, applies: bool = False) -> str:

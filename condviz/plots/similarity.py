@@ -116,6 +116,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         base=float(comparison.unconditional[0]),
         blind=unread(comparison),
         pairs=[attribution(read, comparison.sentence1, comparison.sentence2) for read in comparison.words],
+        marked=int(np.argmin(comparison.untold)),  # the first that both tell
         notes=comparison.notes,
         kind=f"{comparison.models[0].kind}-encoder",
     )

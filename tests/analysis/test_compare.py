@@ -10,7 +10,7 @@ import pytest
 
 from condviz.analysis import reference as module
 from condviz.analysis.compare import compare, distinct, fitting, library_conditions, rank_conditions
-from condviz.analysis.words import leave_one_word_out, tell_pair
+from condviz.analysis.words import leave_one_word_out, tell_pair, tell_rows
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models.registry import load
@@ -54,7 +54,8 @@ def test_a_sentence_is_silent_about_what_the_other_tells_by_the_same_word_only_i
     pair = ["The battery of this phone dies by noon.", "This phone lasts two full days on one charge."]
     found = tell_pair(load("minilm"), pair, ["the product", "the price", "kfjgha wqzxvb"]) >= TOLD
     assert found.tolist() == [[True, False, False], [True, False, False]]
-    assert not tell_pair(load("minilm"), [pair[0], "It lasts two full days."], ["the product"])[0] >= TOLD
+    rows = [pair[0]] * 2, [pair[1], "It lasts two full days."]
+    assert (tell_rows(load("minilm"), *rows, ["the product"] * 2) >= TOLD).tolist() == [True, False]
 
 
 def test_the_answer_is_plain_json(models: list[ConditionalScorer]) -> None:
@@ -147,5 +148,7 @@ def test_conditions_are_offered_that_both_sentences_tell_each_meaning_once(monke
     assert {"the sport", "the weather", "the number of people"} <= set(found)
     assert not {"the political issue", "the percentage that is mentioned", "the price"} & set(found)
     assert not {"the political issue", "the employer"} & set(fitting("A red bicycle.", "A green bicycle."))
+    with pytest.raises(DataError, match="No condition"):
+        fitting("I hate mondays.", "Stars are burning balls of gas.")
     places = [library_conditions().index(text) for text in ("the sport", "the weather")]
     assert distinct([places[0], *places]) == places

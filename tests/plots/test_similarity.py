@@ -116,9 +116,12 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
 def test_both_sentences_stand_under_the_bars_with_their_words_marked(comparison: Comparison) -> None:
     assert 'data-testid="attribution"' not in similarity.bars(comparison)
     read = Attribution("length", CONDITIONS[0], 0.9, (Word("surfs", 6, 11),), (), np.float32([0.4]), np.float32([]))
-    drawn = similarity.bars(replace(comparison, words=tuple(replace(read, condition=text) for text in CONDITIONS)))
-    assert drawn.count('data-testid="attribution"') == 3
-    assert drawn.count('cv-bars-pair" hidden') == 2
+    words = tuple(replace(read, condition=text) for text in CONDITIONS)
+    for first in (0, 1):  # the first that both sentences tell is in sight
+        told = np.float32([[column >= first for column in range(3)]] * 2)
+        drawn = similarity.bars(replace(comparison, words=words, applies=told))
+        assert drawn.count('data-testid="attribution"') == 3
+        assert [one.startswith(" hidden") for one in drawn.split('cv-bars-pair"')[1:]] == [n != first for n in range(3)]
 
 
 def test_what_the_tokenizer_does_not_know_is_said_instead_of_a_score(comparison: Comparison) -> None:
