@@ -54,7 +54,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         shared=shared,
         told=told,
         common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
-        near=max(near, default=None),
+        near=_share(max(near)) if near else "",
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],
@@ -73,7 +73,7 @@ def columns(
     read = any(hit.words for result in results for hit in result.hits)
     marks = {mark: any(row[mark] for one in lists for row in one["rows"]) for mark in ("common", "far", "untold")}
     return render(
-        "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share, needed=GOOD_PERCENTILE, **marks
+        "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=_share, needed=GOOD_PERCENTILE, **marks
     )
 
 
@@ -90,6 +90,11 @@ def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
         "common": common,
         "far": far,
     }
+
+
+def _share(percentile: float) -> str:
+    """Return a percentile in print; what misses a match by little does not look like one."""
+    return share(percentile if percentile >= GOOD_PERCENTILE else min(percentile, GOOD_PERCENTILE - 1))
 
 
 def _is_untold(hit: Hit) -> bool:

@@ -244,7 +244,10 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     silent = plots.headline([*near, replace(other, applies=0.0)])
     assert f"may not say <em>{other.condition}" in silent
     assert "None is close" not in silent
-    assert "60 % of pairs, a match than 95 %" in plots.headline([far]), "60 % sounds like much"
+    for place, told in ((60.0, "60 %"), (93.6, "94 %"), (94.9, "94 %")):
+        missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
+        assert f"{told} of pairs, a match than 95 %" in plots.headline([missed]), "60 % sounds like much"
+        assert f"· {told}" in plots.columns([missed]), "as the headline says it"
     assert plots.columns([far, other]).count("no match</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
     assert "None stands out" in plots.headline([common]), "98 % and no match would contradict each other"
