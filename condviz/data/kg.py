@@ -40,6 +40,8 @@ DETERMINERS = (
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
 
+_HAVE = re.compile(r"^(which|what|who)( \w+)? (has|have) ")
+"""Which animals have, who has: asks as "what has" does."""
 _MARKS = re.compile(r"[“”\"?…]")
 _ASKS = re.compile(r"(what|which|who|whom|whose|where|when|why|how|does|do|did|is|are|can|tell|name)\b", re.IGNORECASE)
 _FILLERS = frozenset({
@@ -327,7 +329,7 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
     """
     if graph.names.find(text) or not (text.rstrip().endswith("?") or (_ASKS.match(text) and len(text.split()) > 2)):
         return None
-    asked = _MARKS.sub("", fold(text)).strip(" .!")
+    asked = _HAVE.sub("what has ", _MARKS.sub("", fold(text)).strip(" .!"))
     found = [*_read_forms(graph, asked), *_read_relations(graph, asked)]
     if not found:
         relations = ", ".join(relation.text for relation in graph.relations[:12])

@@ -307,6 +307,7 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
         ("Is a cow a kind of animal?", "cow", "kind of"),
         ("Where does a yak live?", "yak", "lives in"),
         ("What can a knife be used for?", "knife", "used for"),
+        ("Which animals have wings?", "wing", "inverse has part"),
     ],
 )
 def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relation: str) -> None:
