@@ -43,7 +43,9 @@ SOUNDS_LIKE_Y = ("uni", "use", "eu")
 _HAVE = re.compile(r"^(which|what|who)( \w+)? (has|have) ")
 """Which animals have, who has: asks as "what has" does."""
 _MARKS = re.compile(r"[“”\"?…]")
-_ASKS = re.compile(r"(what|which|who|whom|whose|where|when|why|how|does|do|did|is|are|can|tell|name)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(what|which|who|whom|whose|where|when|why|how|does|do|did|is|are|can|tell|name|list|show)\b", re.IGNORECASE
+)
 _FILLERS = frozenset({
     "a", "an", "and", "are", "be", "can", "could", "did", "do", "does", "find", "how", "i", "is", "it", "me", "name",
     "of", "tell", "that", "the", "thing", "things", "to", "was", "were", "what", "when", "where", "which", "who",

@@ -62,8 +62,8 @@ _NAMES = {
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
 _POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^(satz|texte|phrase|texto|frase)$"],
-                "condition": ["^(conditions|aspect|criterion|question)$", "^(bedingung|aspekt|frage|kriterium)$",
-                              "^(critère|condición|criterio|pregunta)$"],
+                "condition": ["^(conditions|aspect|criterion)$", "^(bedingung|aspekt|kriterium)$",
+                              "^(critère|condición|criterio)$"],
                 "value": ["^label$", "^category$", "^class$", "^kind$", "^(wert|kategorie|klasse)$",
                           "^(valeur|catégorie|classe|valor|categoría|clase)$"]}  # fmt: skip
 _SCORES = re.compile(r"score_.", re.IGNORECASE)

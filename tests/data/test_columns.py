@@ -42,7 +42,12 @@ def test_an_id_before_the_texts_of_a_table_without_names_is_none_of_them() -> No
     assert not any("by its name" in why for why in table.report.roles.values())
 
 
-@pytest.mark.parametrize("names", ["Satz,Bedingung,Wert", "texte,critère,valeur", "Frase,Pregunta,Valor"])
+@pytest.mark.parametrize("names", ["Satz,Bedingung,Wert", "texte,critère,valeur", "Frase,Criterio,Valor"])
 def test_headers_of_points_in_other_languages_are_known(names: str) -> None:
     guess = guess_columns(read_table(io.StringIO(f"id,{names}\n1,Es regnet heute.,das Wetter,Regen")), POINT_ROLES)
     assert ",".join(guess.values()) == names
+
+
+def test_questions_alone_are_the_texts() -> None:
+    guess = guess_columns(read_table(io.StringIO("id,Frage\n1,Wo ist mein Paket?\n2,Wann kommt es?")), POINT_ROLES)
+    assert (guess["text"], guess["condition"]) == ("Frage", "")

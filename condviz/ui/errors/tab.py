@@ -118,17 +118,10 @@ class ErrorsTab:
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         for component in (self.slices, self.views):  # what is still computed for the slice goes on
             connect(component.look, self.look, [self.choice], shown, notice=self.notice)
-        worst = self.sections.worst_part
-        asked = [self.sections.groups, self.choice]
-        regrouped = [
-            *shown,
-            self.notice,
-            self.sections.column,
-            self.sections.worst,
-            self.sections.grouping,
-            self.sections.groups,
-        ]
-        connect(self.sections.regroup.click, self.regroup, asked, regrouped, notice=worst.notice, heavy=True)
+        part = self.sections
+        asked = [part.groups, self.choice]
+        regrouped = [*shown, self.notice, part.column, part.worst, part.grouping, part.groups]
+        connect(part.regroup.click, self.regroup, asked, regrouped, notice=part.worst_part.notice, heavy=True)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         ready = {"notice": self.notice, "queue": False, "by_itself": True}
         connect(self.plot.ready, self.draw, [self.choice], [self.plot], **ready)
