@@ -25,7 +25,7 @@ from condviz.ui.page import Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
 from condviz.ui.server import middleware, missing, password, routes, trust_proxies
-from condviz.ui.theme import build_theme, page_head, show_preview
+from condviz.ui.theme import build_theme, fill_template, page_head
 from condviz.ui.train import tab as train
 
 MAX_UPLOAD = "5mb"
@@ -94,7 +94,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
 
 def launch_options(host: str | None = None, port: int | None = None) -> dict[str, Any]:
     """Return the keyword arguments for `launch`; host and port are by default those that GRADIO_SERVER_... name."""
-    show_preview()
+    fill_template()
     trust_proxies()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {

@@ -22,9 +22,9 @@ from condviz.plots.html import make_environment
 TEMPLATES = Path(__file__).parent / "templates"
 TERMS = tomllib.loads((Path(__file__).parent / "glossary.toml").read_text(encoding="utf-8"))
 """Key of a term of the page -> its title and its explanation in the glossary."""
-SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn",
-           "learn_figures", "learn_class")  # fmt: skip
-"""Under assets/js, in the order in which they run: the first makes the object that the others add to."""
+SCRIPTS = ("frames", "page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models",
+           "learn", "learn_figures", "learn_class")  # fmt: skip
+"""Under assets/js, in the order in which they run: `page` makes the object that those behind it add to."""
 STATIC = "cv-static"
 """First part of the addresses of assets, see `condviz.ui.server.routes`; not what people serve the page under."""
 
@@ -67,8 +67,8 @@ def html(value: str = "", *, elem_id: str, script: str = "", **options: Any) -> 
 
     `script` runs once it is in the page; `trigger("name", data)` in it fires an event of the component.
     """
-    scripts = {"head": page_scripts(), "js_on_load": page_script(script)} if script else {"js_on_load": None}
-    return gr.HTML(str(value), elem_id=elem_id, apply_default_css=False, **scripts, **options)
+    scripted = page_script(script) if script else None
+    return gr.HTML(str(value), elem_id=elem_id, apply_default_css=False, js_on_load=scripted, **options)
 
 
 def page_script(script: str) -> str:
@@ -111,11 +111,12 @@ def static_url(path: str) -> str:
 
 
 def page_scripts() -> str:
-    """Return the script tags for the `head` of a component whose own script needs them.
+    """Return the script tags of the page.
 
-    gradio waits for the head of a component before it runs its script; it does not wait for the head of the page.
+    They stand before gradio's, which are modules: these run once the page is parsed, in the order in which they stand.
+    In the head of a component they came after it, and what was clicked until then was lost.
     """
-    return "".join(f'<script src="{static_url(f"js/{name}.js")}"></script>' for name in SCRIPTS)
+    return "".join(f'<script defer src="{static_url(f"js/{name}.js")}"></script>' for name in SCRIPTS)
 
 
 def read_asset(name: str | Path) -> Any:  # noqa: ANN401 - any JSON

@@ -29,7 +29,7 @@ import gradio as gr
 from markupsafe import Markup
 
 from condviz.errors import MissingExtraError
-from condviz.ui.markup import STATIC, inert, page_script, page_scripts, render
+from condviz.ui.markup import STATIC, inert, page_script, render
 
 Tool = Literal["pan", "lasso", "select"]
 Tone = Literal["info", "busy", "old", "error"]
@@ -71,7 +71,7 @@ def plotly_panel(
     settings = {"plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}", "filename": elem_id.removeprefix("cv-")}
     settings |= {"link": link, "link_zoom": link_zoom, "tool": tool, "height": height, "play": play}
     drawn = inert(render("figure.html", label=label, tool=tool, settings=settings, still=Markup(still)))
-    fixed = {"html_template": drawn, "js_on_load": _SCRIPT, "head": page_scripts(), "apply_default_css": False}
+    fixed = {"html_template": drawn, "js_on_load": _SCRIPT, "apply_default_css": False}
     props = {"figure": _pack(figure), "fallback": "", "message": {"text": message, "tone": "info"}}
     props |= {"selection": None, "marked": None}
     return PlotlyPanel(None, elem_id=elem_id, **fixed, **props, **kwargs)

@@ -9,7 +9,7 @@ from typing import cast
 from gradio import routes, themes
 from jinja2 import BaseLoader, FunctionLoader
 
-from condviz.ui.markup import static_url
+from condviz.ui.markup import page_scripts, static_url
 
 PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
 SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
@@ -105,18 +105,17 @@ def page_head() -> str:
     return f'<style>{fonts}</style>{sheets}<meta name="color-scheme" content="light dark">'
 
 
-def show_preview() -> None:
-    """Put title, description and picture of this page where other sites look for a preview of a link.
+def fill_template() -> None:
+    """Put title, description and picture of this page where other sites look for a preview of a link, and its scripts.
 
-    They run no script, and read the first tags of the page, which gradio's template fills in for itself. Before its own
-    scripts comes one that spares frames.
+    Other sites run no script, and read the first tags of the page, which gradio's template fills in for itself.
     """
     environment = routes.templates.env
     read = cast(BaseLoader, environment.loader).get_source
 
     def preview(name: str) -> str:
         page = _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
-        return page.replace("<script", f'<script src="{static_url("js/frames.js")}"></script><script', 1)
+        return page.replace("<script", f"{page_scripts()}<script", 1)
 
     environment.loader = FunctionLoader(preview)
 

@@ -10,6 +10,11 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import follow_link, go
 
+EARLY = """new MutationObserver((_, observer) => {
+  const key = document.querySelectorAll("#cv-map-legend [data-act=value]")[1];
+  if (key) { observer.disconnect(); key.click(); }
+}).observe(document, { childList: true, subtree: true });"""
+
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
     page = open_page(query, **options)
@@ -123,6 +128,11 @@ def figures_are_presented_in_larger_type(page: Page) -> None:
     expect(page.locator("#cv-map-after .cv-figure-tools")).to_be_hidden()
     page.get_by_role("button", name="Present").click()
     expect(label).to_have_css("font-size", "13px")
+
+
+def test_a_click_counts_from_the_moment_that_the_page_stands(open_page: Callable[..., Page]) -> None:
+    page = open_page("map", script=EARLY)
+    expect(page.locator("#cv-map-reading [data-act=open]").first).to_be_visible()
 
 
 def test_own_sentences_and_tables_are_drawn_have_a_link_and_errors_show(

@@ -11,13 +11,13 @@ from starlette.requests import Request
 
 from condviz.paths import ASSETS
 from condviz.ui.markup import STATIC
-from condviz.ui.theme import show_preview
+from condviz.ui.theme import fill_template
 
 
 def test_the_preview_of_a_link_tells_of_this_page_alone() -> None:
     environment = routes.templates.env
     environment.loader = FileSystemLoader(routes.STATIC_TEMPLATE_LIB)
-    show_preview()
+    fill_template()
     scope = {
         "type": "http",
         "scheme": "http",
