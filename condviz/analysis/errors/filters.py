@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -127,19 +127,19 @@ def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:
         "numerals_differ": np.array([one != two for one, two in counts], dtype=float),
         "shared": _objects(shared),
         "words": _objects(either),
-        **{name: _extra(values) for name, values in dataset.extra.items()},
+        **{name: typed_cells(values) for name, values in dataset.extra.items()},
     }
 
 
-def _extra(values: tuple[str, ...]) -> np.ndarray:
-    """Return a further column as numbers if all its cells that are not blank are, else as the texts that they are."""
+def typed_cells(values: Sequence[str]) -> np.ndarray:
+    """Return a column of a table as numbers if all its cells that are not blank are, else as the texts that they are."""
     numbers = [to_number(value) for value in values]
     if all(number is not None or not value.strip() for number, value in zip(numbers, values, strict=True)):
         return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
     return _objects(values)
 
 
-def _objects(values: list | tuple) -> np.ndarray:
+def _objects(values: Sequence) -> np.ndarray:
     # Not np.array(values, dtype=object): that would turn equally long tuples into a second axis.
     result = np.empty(len(values), dtype=object)
     result[:] = values
@@ -174,7 +174,10 @@ def explain_nothing(expression: str, columns: Columns) -> str:
     for node in ast.walk(ast.parse(expression.strip() or "True", mode="eval")):
         if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) > 1:
             continue
-        column, given = columns.get(node.left.id), getattr(node.comparators[0], "elts", node.comparators)
+        column, given = (
+            columns.get(_known_as(node.left.id, columns)),
+            getattr(node.comparators[0], "elts", node.comparators),
+        )
         if column is None or column.dtype != object or not isinstance(node.ops[0], ast.Eq | ast.In):
             continue
         known = {fold(cell): cell for cell in column if isinstance(cell, str)}
@@ -191,6 +194,11 @@ def quote(text: str) -> str:
     """Quote a text as a filter takes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
+
+
+def _known_as(name: str, columns: Columns) -> str:
+    """Return the column that a filter names, in any case, or as the page calls it; "" where there is none."""
+    return next((one for one in (name, name.lower(), "gold" if name == "rating" else "") if one in columns), "")
 
 
 def _example(columns: Columns) -> str:
@@ -292,8 +300,7 @@ class _Reader:
         return np.asarray(value, dtype=np.float64)
 
     def _column(self, node: ast.Name) -> np.ndarray:
-        asked = (node.id, node.id.lower(), "gold" if node.id == "rating" else "")  # "rating": as the page calls it
-        if (name := next((one for one in asked if one in self.columns), "")) == "":
+        if not (name := _known_as(node.id, self.columns)):
             hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
             raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
         return self.columns[name]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.analysis.errors.filters import describe_rows
-from condviz.data.pairs import LABEL_COLUMN
+from condviz.analysis.errors.filters import describe_rows, typed_cells
 from condviz.data.texts import fold
 from condviz.errors import DataError
 from condviz.evaluation.agreement import draw, order_right
@@ -134,13 +133,11 @@ class Study:
 
     @property
     def named(self) -> Mapping[str, np.ndarray]:
-        """The columns by all names that a filter may use: texts and ratings also have those of the visitor's table."""
-        table = self.dataset.table
-        roles = {role: name for role, name in (table.roles.items() if table else ()) if role != LABEL_COLUMN}
-        if table and not table.mapped and LABEL_COLUMN in table.roles:  # else the cells are other numbers
-            roles["gold"] = table.roles[LABEL_COLUMN]
-        own = {identifier(name): self.columns[role] for role, name in roles.items() if name.casefold() != role}
-        return own | {**self.columns}
+        """The columns by all names that a filter may use: texts and ratings also as the visitor's table has them."""
+        if (table := self.dataset.table) is None:
+            return self.columns
+        own = [name for role, name in table.roles.items() if name.casefold() != role]
+        return {identifier(name): typed_cells(table.column(name)) for name in own} | {**self.columns}
 
     @property
     def judged(self) -> tuple[Judged, ...]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.analysis.errors.filters import select
+from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.errors.study import calibration_curve, confusion, cross_fit, fit_calibration, judge, make_study
 from condviz.data.pairs import read_pairs
 from condviz.errors import DataError
@@ -81,11 +81,12 @@ def test_few_rated_rows_predict_no_rating() -> None:
 
 def test_filters_know_texts_and_ratings_by_the_names_of_the_table(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
-    path.write_text("Satz 1,Satz 2,Kriterium,Wert\na b,c d,der Ton,5\ne f,g h,das Anliegen,1\n", encoding="utf-8")
+    path.write_text("Satz 1,Satz 2,Kriterium,Wert\na b,c d,der Ton,ja\ne f,g h,das Anliegen,nein\n", encoding="utf-8")
     roles = {"sentence1": "Satz 1", "sentence2": "Satz 2", "condition": "Kriterium", "label": "Wert"}
-    dataset = table_dataset(read_pairs(path, columns=roles), path.name)
+    dataset = table_dataset(read_pairs(path, columns=roles, labels={"ja": 5, "nein": 1}), path.name)
     study = make_study(dataset, judge(dataset, "m", np.arange(2.0)))
-    assert select('Kriterium == "der ton" and Wert > 3 and "a" in satz_1', study.named).tolist() == [True, False]
+    assert select('Kriterium == "der ton" and Wert == "ja" and "a" in satz_1', study.named).tolist() == [True, False]
+    assert 'one has "der Ton"' in explain_nothing('Kriterium == "der Tom"', study.named)
     with pytest.raises(DataError, match='gold >= 4 and "dog" in sentence1'):
         select("Wert >", study.named)
 
