@@ -132,7 +132,7 @@ def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def typed_cells(values: Sequence[str]) -> np.ndarray:
-    """Return a column of a table as numbers if all its cells that are not blank are, else as the texts that they are."""
+    """Return a column of a table as numbers if all its cells that are not blank are, else as its texts."""
     numbers = [to_number(value) for value in values]
     if all(number is not None or not value.strip() for number, value in zip(numbers, values, strict=True)):
         return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
