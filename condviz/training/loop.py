@@ -248,7 +248,7 @@ class Loop(Trainer):
         # Without clipping the norm would be computed for the log alone, at a tenth of a step on a CPU.
         return None if grad_norm is None else float(grad_norm)
 
-    def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:  # noqa: ANN401 - of a library that may be absent
         # A step can leave weights that are not numbers after a loss that was one.
         if not all(bool(value.isfinite().all()) for value in self.model.parameters() if value.requires_grad):
             raise self._stopping("a weight is not a number")
