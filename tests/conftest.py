@@ -5,12 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from tests.commands import Command
+
+if TYPE_CHECKING:
+    from tests.hub import Hub
 
 # Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
 # much as one. Set before anything imports torch or numba.
@@ -106,6 +110,15 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
     from benchmarks.__main__ import main
 
     return Command(main, capsys, monkeypatch)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Serve a stand-in of the hub, to which the client sends everything."""
+    from tests.hub import serve_hub
+
+    with serve_hub(monkeypatch) as server:
+        yield server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import gradio as gr
 import pytest
 
-from condviz.errors import CondvizError
+from condviz.errors import CondvizError, DataError
 from condviz.ui.page import Page, Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 
@@ -18,6 +19,18 @@ def build_view(build: Callable[[Page], Any] | Tab, pool: ModelPool) -> Any:
     tab = build if isinstance(build, Tab) else Tab("view", "View", build)
     with gr.Blocks() as blocks:
         return build_page(Site(blocks, (tab,), pool), tab).built
+
+
+def plant(handler: Callable) -> Callable[..., Iterator[dict]]:
+    """Return a handler that fails, and says of which it took the place."""
+
+    @functools.wraps(handler)
+    def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
+        raise DataError(f"planted in {handler.__qualname__}")
+        yield {}
+
+    fail.planted = True
+    return fail
 
 
 def last(steps: Iterable[dict]) -> dict:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +21,10 @@ from condviz import paths
 from condviz.errors import ConfigError
 from condviz.ui.pool import load_served
 from tests.commands import Command
-from tests.hub import Hub, serve_hub
+from tests.hub import Hub
 from tests.ports import free_ports
 
 SPACE = "somebody/condviz"
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with serve_hub(monkeypatch) as server:
-        yield server
 
 
 @pytest.fixture

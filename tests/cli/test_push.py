@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,15 +13,14 @@ from condviz.models import registry
 from condviz.models.hub import refusals
 from condviz.ui.train.runs import Share
 from tests.commands import Command
-from tests.hub import Hub, serve_hub
+from tests.hub import Hub
 from tests.models.test_standard import trained
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
     monkeypatch.setenv("HF_TOKEN", "hf_x")
-    with serve_hub(monkeypatch) as server:
-        yield server
+    return hub
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from benchmarks import language
 from condviz.data.scene_tables import load_tables
 from condviz.data.scenes import load_families
 from condviz.data.texts import looks_english, not_english
+from tests.fresh import modules_after
 
 ENGLISH = """
 Seven tired nurses drank coffee in Hamburg.
@@ -156,6 +154,4 @@ def test_terms_of_a_field_are_english_and_five_languages_are_found() -> None:
 
 def test_no_scene_is_read_to_know_english() -> None:
     code = "from condviz.data.texts import looks_english; looks_english('The enzyme cleaves long peptide bonds.')"
-    loaded = f"import sys; {code}; print('condviz.data.scenes' in sys.modules, 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert not modules_after(code) & {"condviz.data.scenes", "torch"}

@@ -7,13 +7,11 @@ encoder and leave their models.
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 if TYPE_CHECKING:
@@ -66,10 +64,10 @@ def prepare(folder: Path) -> None:
 
 def build(name: str, pool: ModelPool) -> gr.Blocks:
     """Return the app of that name."""
-    from condviz.errors import DataError
     from condviz.ui import events
     from condviz.ui.app import Settings, build_app
     from tests.e2e import panels
+    from tests.pages import plant
 
     if name == "panels":
         return panels.build()
@@ -77,16 +75,7 @@ def build(name: str, pool: ModelPool) -> gr.Blocks:
     if name != "failing":
         return build_app(settings)
     guard = events._guard
-
-    def plant(handler: Callable, notice: gr.HTML, after: dict, **options: bool) -> Callable:
-        @functools.wraps(handler)
-        def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
-            raise DataError(f"planted in {handler.__qualname__}")
-            yield {}
-
-        return guard(fail, notice, after, **options)
-
-    with patch.object(events, "_guard", plant):
+    with patch.object(events, "_guard", lambda handler, *told, **options: guard(plant(handler), *told, **options)):
         return build_app(settings)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ import condviz
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from condviz.methods import METHODS, ConditionalScorer
-from tests.hub import Hub, serve_hub
+from tests.hub import Hub
 from tests.tiny import CONDITIONS, SENTENCES, tiny_folder
 
 if TYPE_CHECKING:
@@ -31,12 +30,6 @@ def open_folder(folder: Path, *, trust: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer  # seconds, which a run without these tests saves
 
     return SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust)
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with serve_hub(monkeypatch) as server:
-        yield server
 
 
 def trained(tmp_path: Path, name: str, **settings: object) -> ConditionalScorer:

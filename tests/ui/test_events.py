@@ -19,6 +19,7 @@ from condviz.errors import DataError
 from condviz.ui import events
 from condviz.ui.app import TABS, Settings, build_app
 from condviz.ui.pool import ModelPool
+from tests.pages import plant
 
 
 @pytest.fixture
@@ -26,16 +27,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable, list]]
     """Return every handler of the page, made to fail: (name, event function, outputs)."""
     guard, found = events._guard, []
 
-    def plant(handler: Callable, notice: gr.HTML, after: dict, **options: bool) -> Callable:
-        @functools.wraps(handler)
-        def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
-            raise DataError(f"planted in {handler.__qualname__}")
-            yield {}
-
-        fail.planted = True
-        return guard(fail, notice, after, **options)
-
-    monkeypatch.setattr(events, "_guard", plant)
+    monkeypatch.setattr(events, "_guard", lambda handler, *told, **options: guard(plant(handler), *told, **options))
     page = build_app(Settings(preload=False))
     for function in page.fns.values():
         if hasattr(getattr(function.fn, "__wrapped__", None), "planted"):
