@@ -25,7 +25,7 @@ from condviz.ui.page import Fields, Page, Section, Tab, closed, needed, section,
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.requests import KEPT
 from condviz.ui.speed import Budget
-from condviz.ui.state import Values, first, read_rows
+from condviz.ui.state import Values, first
 
 if TYPE_CHECKING:
     from condviz.plots.maps import SideName
@@ -187,7 +187,7 @@ class MapTab:
         shown = _needed(shown)
         if first(values, "by") == "cluster":
             shown = yield from self._measured(shown, self.notice, self.stop)
-        step = self._show(_picked(shown, values), asked=named != "")
+        step = self._show(shown.picked(values), asked=named != "")
         if named and named != known:
             step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which draws no map here.")
         yield step
@@ -440,21 +440,6 @@ def _on(shown: Shown) -> dict[str, Any]:
     """Return what is picked as a figure takes it."""
     marked = None if shown.marked is None else str(shown.marked)
     return {"selection": [str(index) for index in shown.chosen or ()], "marked": marked}
-
-
-def _picked(shown: Shown, values: Values) -> Shown:
-    """Pick what a link says."""
-    colour = first(values, "by", shown.result.colour)
-    if colour in dict(view.colours(shown.result)).values():
-        shown = replace(shown, colour=colour)
-    if value := first(values, "v"):
-        shown = shown.with_value(value)
-    if search := first(values, "q"):
-        shown = shown.with_search(search)
-    if rows := read_rows(first(values, "i"), len(shown.result.points.texts)):
-        shown = shown.choose(rows)
-    marked = view.positions(values.get("p", []), len(shown.result.points.texts))
-    return replace(shown, marked=marked[0]) if marked else shown
 
 
 TAB = Tab("map", "Map", MapTab)

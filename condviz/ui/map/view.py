@@ -24,7 +24,19 @@ from condviz.ui.export import python_call, unpack
 from condviz.ui.imports import POINTS, Reading
 from condviz.ui.markup import read_asset, render
 from condviz.ui.requests import KEPT
-from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, pair_link, place, write_link, write_rows
+from condviz.ui.state import (
+    MAX_TEXT,
+    Values,
+    first,
+    joined,
+    lines,
+    number,
+    pair_link,
+    place,
+    read_rows,
+    write_link,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from condviz.plots.maps import Colouring
@@ -249,6 +261,20 @@ class Shown:
         if value == self.value or value not in members:
             return self.choose(None)
         return self.choose(members[value], value=value)
+
+    def picked(self, values: Values) -> Shown:
+        """Pick what a link says."""
+        shown, points = self, len(self.result.points.texts)
+        if (colour := first(values, "by", self.colour)) in dict(colours(self.result)).values():
+            shown = replace(shown, colour=colour)
+        if value := first(values, "v"):
+            shown = shown.with_value(value)
+        if search := first(values, "q"):
+            shown = shown.with_search(search)
+        if rows := read_rows(first(values, "i"), points):
+            shown = shown.choose(rows)
+        marked = positions(values.get("p", []), points)
+        return replace(shown, marked=marked[0]) if marked else shown
 
 
 # ---- markup: headline, legend, the list beside the picture, what is measured -----------------------------------------
