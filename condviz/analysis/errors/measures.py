@@ -17,7 +17,6 @@ from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import (
     ALPHA,
     LEAST,
-    LEAST_CORRELATED,
     Metric,
     Verdict,
     judge_correlation,
@@ -134,7 +133,7 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
     error = judged.error[rows]
     known = len(rows) and np.isfinite(error).all()
     values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if known else {}
-    reason = f"fewer than {LEAST_CORRELATED} rated rows" if len(rows) else NO_ROW
+    reason = "too few rated rows to predict a rating" if len(rows) else NO_ROW
     made = {
         name: Metric(values[name], *interval(values[name], [by[name] for by in drawn]), n=len(rows))
         if name in values

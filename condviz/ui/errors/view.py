@@ -15,7 +15,7 @@ from condviz.analysis.errors.rewrites import Rewritten
 from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
-from condviz.evaluation.metrics import LEAST, LEAST_CORRELATED, counted
+from condviz.evaluation.metrics import LEAST, counted
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
@@ -61,7 +61,7 @@ def missing(study: Study) -> str:
     """Return why there is nothing to draw; "" where there is something."""
     if np.isfinite(study.first.error).any():
         return ""
-    few = f"Fewer than {LEAST_CORRELATED} rated rows do not tell which rating a score predicts: there is no error yet."
+    few = "Too few sentence pairs are rated to tell which rating a score predicts: there is no error yet."
     return few if study.rated.any() else "No row has a rating."
 
 
