@@ -57,9 +57,8 @@ def two_sentences_stand_beside_each_other(page: Page) -> None:
     page.locator("#cv-words-figures > button").click()
     expect(page.get_by_test_id("figure-7")).to_be_visible()
     page.locator("#cv-words-pair > button").click()
-    expect(page.locator("#cv-words-pair-view")).to_contain_text(
-        "second sentence"
-    )  # a box takes no text while it appears
+    # A box takes no text while it appears.
+    expect(page.locator("#cv-words-pair-view")).to_contain_text("second sentence")
     page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
     page.locator("#cv-words-both").click()
     expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
