@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
-from condviz.analysis.neighbors import judge_values
+from condviz.analysis.neighbors import FEWEST, judge_values
 from condviz.evaluation.metrics import COUNTED, counted
 from condviz.plots.html import render
 from condviz.plots.svg import to_svg
@@ -98,7 +98,7 @@ def headline(result: EmbeddingMap) -> str:
     rise, above = judge_values(*sides, points)
     if rise.says == "few":
         few = f"{rise.n} sentence{'s have' if rise.n != 1 else ' has'} a known value"
-        return f"{few}: too few to say whether the condition brings the same values together."
+        return f"{few}, and {FEWEST} are needed to say whether the condition brings the same values together."
     figures = (
         f"{_percent(before)} of the nearest ones before reading the condition, {_percent(after)} after "
         f"({_percent(chance)} by chance; {rise.n:,} sentences)"

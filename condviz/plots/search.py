@@ -58,6 +58,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],
+        wordless=not any(map(str.isalnum, results[0].query)),
         foreign=not english and not looks_english(results[0].query),
     )
 

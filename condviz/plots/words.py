@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 STYLES = ("words.css",)
 MIN_LIMIT = 0.01
 """Smallest end of a scale: below it, differences are rounding noise and stay white."""
+THIN = 0.05
+"""A word with less of a router's weight is named with a caution: it stands out in a long text alone."""
 SCALES = {
     "weight": ("", "weight", "Router weights; the rest, up to 1, goes to no word."),
     "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
@@ -82,10 +85,14 @@ def layer_index(text: TokenWeights, layer: int) -> int:
 
 
 def heaviest_word(text: TokenWeights, condition: int) -> str:
-    """Return the word of the largest size under a condition; marks count only where there is nothing else."""
+    """Return the word or emoji of the largest size under a condition; other marks count only where nothing else is."""
     sizes = np.abs(text.weights[-1, condition])
-    places = [i for i, word in enumerate(text.words) if any(map(str.isalnum, word.text))] or range(len(text.words))
+    places = [i for i, word in enumerate(text.words) if _says(word.text)] or range(len(text.words))
     return text.words[max(places, key=lambda i: sizes[i])].text
+
+
+def _says(word: str) -> bool:
+    return any(char.isalnum() or unicodedata.category(char) == "So" for char in word)
 
 
 def headline(reading: WordReading, *, english: bool = False) -> Markup:
@@ -100,9 +107,13 @@ def headline(reading: WordReading, *, english: bool = False) -> Markup:
     foreign = "" if english else not_english(*(text.sentence for text in reading.texts))
     wordless = not any(map(str.isalnum, reading.texts[0].sentence))
     cut = any(text.truncated for text in reading.texts)
+    signs = list(dict.fromkeys(word for _, word in tops if not any(map(str.isalnum, word))))
+    most = max((float(reading.texts[0].weights[-1, i].max(initial=0)) for i, _ in told[:2]), default=1.0)
+    thin = most if reading.source == "router" and most < THIN else None
     return render(
-        "words/headline.html", tops=tops, untold=untold, foreign=foreign, wordless=wordless, cut=cut, reading=reading
-    )
+        "words/headline.html", tops=tops, untold=untold, foreign=foreign, wordless=wordless, cut=cut, reading=reading,
+        signs=signs, thin=thin,
+    )  # fmt: skip
 
 
 # Lines of words
@@ -145,9 +156,13 @@ def make_cells(
     """
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
+    # A word that is dark, or the darkest of its line, would be a riddle without its number.
+    heavy = np.minimum(scale.limit / 2, np.abs(values).max(axis=1, initial=0))
     for i, word in enumerate(words):
-        heavy = scale.limit / 2 if not is_content(word.text) else 0.0  # a dark word without a number would be a riddle
-        numbers = tuple(_printed(float(one), scale) if abs(one) >= heavy else "" for one in values[:, i])
+        least = np.where(is_content(word.text), 0.0, heavy)
+        numbers = tuple(
+            _printed(float(one), scale) if abs(one) >= low else "" for one, low in zip(values[:, i], least, strict=True)
+        )
         cells.append(
             Cell(
                 before=sentence[end : word.start] if sentence else " " * (word.start > end > 0),

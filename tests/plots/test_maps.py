@@ -67,7 +67,7 @@ def test_the_headline_of_random_values_claims_nothing() -> None:
     claims = [judge_values(*sides, points) for points in drawn]
     assert np.mean([[one.sure for one in both] for both in claims], axis=0).max() <= 0.05
     small = make_map(["a"] * 6, [*"xyxyxy"])
-    assert "too few" in headline(small)
+    assert "and 10 are needed" in headline(small)
     assert "%" not in headline(small)
 
 
@@ -87,7 +87,7 @@ def test_the_headline_counts_different_sentences() -> None:
     texts = [f"Sentence {i % 12}." for i in range(48)]
     assert "12 sentences)" in headline(make_map(["a"] * 24 + ["b"] * 24, [*"xy" * 24], texts))
     few = make_map(["a"] * 20, [*"xy" * 10], texts[:8] * 2 + texts[:4])
-    assert headline(few).startswith("8 sentences have a known value: too few")
+    assert headline(few).startswith("8 sentences have a known value, and 10 are needed")
 
 
 def test_without_values_the_headline_is_about_the_nearest_sentence() -> None:

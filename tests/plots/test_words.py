@@ -100,6 +100,20 @@ def test_the_headline_tells_what_was_not_read(reading: WordReading) -> None:
     assert f"“{top}”" not in words.headline(replace(trained, texts=(replace(text, sentence="🏖️ !"), *rest)))
 
 
+def test_the_headline_names_the_word_that_the_picture_shows_darkest(csr: CSR) -> None:
+    reading = read_words(csr, ["so 😡 !"], ["the mood"])
+    model, text = replace(reading.model, trained=True), reading.texts[0]
+
+    def told(*weights: float) -> str:
+        shown = replace(text, weights=np.full_like(text.weights, weights))
+        return words.headline(replace(reading, model=model, texts=(shown,), untold=()))
+
+    assert "“so”" in told(0.3, 0.1, 0.6), "a mark says nothing"
+    assert "“😡” is no word to these models" in told(0.1, 0.8, 0.1)
+    assert "no word has more than 4 %" in told(0.04, 0.01, 0.01)
+    assert "spread thinly" not in told(0.3, 0.1, 0.1)
+
+
 def under_one_condition(reading: WordReading) -> WordReading:
     """The reading under its first condition only."""
     texts = tuple(replace(text, conditions=text.conditions[:1], weights=text.weights[:, :1]) for text in reading.texts)
@@ -135,3 +149,5 @@ def test_a_dark_word_has_its_number_even_if_it_is_a_function_word() -> None:
     values = np.array([[0.8, 0.1, 0.2]], np.float32)
     cells = words.make_cells("before the exam", spoken, values, words.Scale(1.0, "weight", signed=False))
     assert [any(cell.shown) for cell in cells] == [True, False, True]
+    cells = words.make_cells("before the exam", spoken, values / 10, words.Scale(1.0, "weight", signed=False))
+    assert [any(cell.shown) for cell in cells] == [True, False, True], "the darkest, pale as it is"

@@ -235,6 +235,8 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     other = replace(other, applies=1.0, hits=tuple(replace(hit, good=False, percentile=60.0) for hit in other.hits))
     assert "None is close" in plots.headline([far])
     assert "None is close" not in plots.headline(near)
+    blank = plots.headline([replace(near[0], query="😡 🎉")])
+    assert "no word in the query" in blank, "what the model cannot read is like nothing"
     both = plots.headline([far, other])
     assert both.count("None is close") == 1
     assert f"{found.condition}</em> or <em>{other.condition}" in both
@@ -248,10 +250,10 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
         missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
         assert f"{told} of pairs, a match than 95 %" in plots.headline([missed]), "60 % sounds like much"
         assert f"· {told}" in plots.columns([missed]), "as the headline says it"
-    assert plots.columns([far, other]).count("no match</b> ·") == 1 + len(other.hits), "not by colour alone"
+    assert plots.columns([far, other]).count("below 95 %</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
-    assert "None stands out" in plots.headline([common]), "98 % and no match would contradict each other"
-    assert "no match" not in plots.columns([common])
+    assert "None stands out" in plots.headline([common]), "98 % and below 95 % would contradict each other"
+    assert "below 95 %" not in plots.columns([common])
     assert "many pairs of these texts are as close" in plots.columns([common])
 
 

@@ -140,7 +140,7 @@ class MapTab:
         boxes = [self.aspects, self.box_table, self.box_typed, self.sentences, self.rows]
         stale = [*form, self.shown], [*boxes, self.conditions, *panels]
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
-        whole = [*picked, self.colour, *self.page.folded]
+        whole = [*picked, self.colour, self.own.box, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         linked = self.page.on_link(self.open_link, [self.shown], [*form, *boxes, *self.own.shown, *whole], **main)
         # A stopped run must not leave its progress on the picture.
@@ -391,7 +391,8 @@ class MapTab:
     def _show(self, shown: Shown, *, asked: bool = False) -> dict:
         """Show another map; a link may have asked for it."""
         head = view.head(shown, asked=asked)
-        return {**self._picks(shown), **self._figures(shown), self.head: head, **closed(self.page.folded)}
+        folds = closed([*self.page.folded, *([self.own.box] if shown.form.table else [])])  # the map comes into sight
+        return {**self._picks(shown), **self._figures(shown), self.head: head, **folds}
 
     def _figures(self, shown: Shown) -> dict:
         """Draw both sides, with what is picked on them."""
