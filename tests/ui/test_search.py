@@ -248,7 +248,7 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     assert "None is close" not in silent
     for place, told in ((60.0, "60 %"), (93.6, "94 %"), (94.9, "94 %")):
         missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
-        assert f"{told} of pairs, a match than 95 %" in plots.headline([missed]), "60 % sounds like much"
+        assert f"{told} of pairs, and 95 % are asked for" in plots.headline([missed]), "60 % sounds like much"
         assert f"· {told}" in plots.columns([missed]), "as the headline says it"
     assert plots.columns([far, other]).count("below 95 %</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
