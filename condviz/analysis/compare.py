@@ -128,12 +128,12 @@ def _notes(
                 f"{model.info.title} reads both sentences and the condition together, at most "
                 f"{model.backbone.max_length} tokens: the end, which is the condition, was not read."
             )
-    for backbone in {model.backbone.name: model.backbone for model in models}.values():
+    for model in {model.backbone.name: model for model in reversed(models)}.values():
         for number, sentence in enumerate((sentence1, sentence2), start=1):
-            if backbone.truncated([(sentence, longest)]):
+            if model.backbone.truncated([(sentence, longest)]):
                 notes.append(
-                    f"Sentence {number} with its condition is longer than the {backbone.max_length} tokens that "
-                    f"{backbone.name} reads: its end was not read."
+                    f"Sentence {number} with its condition is longer than the {model.backbone.max_length} tokens that "
+                    f"{model.info.title} reads: its end was not read."
                 )
     return tuple(notes)
 

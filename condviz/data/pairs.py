@@ -58,7 +58,10 @@ _NAMES = {
     "sentence1": [r"(sent|text|satz|phrase|frase).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
     "sentence2": [r"(sent|text|satz|phrase|frase).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
     "condition": [r"cond|aspe[ck]t|crit[eè]r|respect|question|beding|frage|kriteri|pregunta|^c$"],
-    "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|puntuaci|valoraci|^not[ea]$|^y$"],
+    "label": [
+        r"label|rating|score|similar|gold|grade|agreement|bewertung|puntuaci|valoraci",
+        "^(punkte|note|nota|y)$",
+    ],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
 _POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^(satz|texte|phrase|texto|frase)$"],
@@ -206,8 +209,8 @@ class Ratings:
         if not self.low <= value <= self.high:
             raise DataError(
                 f"{place} must be a number from {self.low:g} to {self.high:g}, got {cell.strip()[:40]!r}. Leave it "
-                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For another scale, or for words, say "
-                "what stands for what (scale, labels)."
+                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For other numbers, or for words, say "
+                "what stands for what: scale, labels."
             )
         first, last = self.scale
         return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)

@@ -114,6 +114,7 @@ def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
         first=result.models[0],
         second=result.models[1] if two else "",
         unit="sentence pairs" if comparisons == found.pairs else "comparisons of two conditions",
+        rated=bool(result.study.rated.any()),
         here="this slice" if result.part else "these rows",
         sliced=result.part is not None,
         rows_here=int(result.mask.sum()),

@@ -65,6 +65,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         "scant": not all(map(is_telling, (comparison.sentence1, comparison.sentence2))),
         "wrong": misordered(comparison),
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
+        "notes": comparison.notes,
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
     if known:
@@ -117,7 +118,6 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         blind=unread(comparison),
         pairs=[attribution(read, comparison.sentence1, comparison.sentence2) for read in comparison.words],
         marked=int(np.argmin(comparison.untold)),  # the first that both tell
-        notes=comparison.notes,
         kind=f"{comparison.models[0].kind}-encoder",
     )
 

@@ -184,7 +184,8 @@ def draw_curves(
     for name, value in levels.items():
         place = y.place(value)
         named[place] = f"{named[place]}; {name}" if place in named else name
-    return render("curves.html", x=x, y=y, lines=lines[::-1], levels=named.items())
+    kept = any(curve.kept is not None for curve in curves)
+    return render("curves.html", x=x, y=y, lines=lines[::-1], levels=named.items(), kept=kept)
 
 
 def to_html(result: Trained) -> str:
