@@ -115,11 +115,12 @@
   // ---- from page to page: each opens again as it was left in this sitting, and some texts go along ------------------------
   const view = () => document.querySelector("[data-page]")?.dataset.page;
   const left = () => { try { return JSON.parse(sessionStorage.getItem("condviz-left")) || {}; } catch { return {}; } };
-  // Loaded again, a page asks for what was uploaded to it, which its address does not tell.
+  // Loaded again, or gone back to, a page asks for what was uploaded to it, which its address does not tell.
   const asked = new URLSearchParams(left()[location.pathname.split("/").pop() || "compare"]);
-  const open = (query) => `${[...query].filter(([, value]) => !value.startsWith("upload")).sort()}`;
-  const lacks = `${asked}`.includes("=upload-") && !`${params()}`.includes("=upload-") && open(asked) === open(params());
-  if (lacks && performance.getEntriesByType("navigation")[0]?.type === "reload") location.replace(`${location.pathname}?${asked}`);
+  const secret = [...asked].filter(([, value]) => value.startsWith("upload-")).map(([key]) => key);
+  const open = (query) => `${[...query].filter(([key]) => !secret.includes(key)).sort()}`;
+  const lacks = secret.length && !`${params()}`.includes("=upload-") && open(asked) === open(params());
+  if (lacks && ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) location.replace(`${location.pathname}?${asked}`);
   const leave = () => {
     const query = params();
     // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.

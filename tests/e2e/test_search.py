@@ -49,3 +49,8 @@ def ones_own_texts_are_searched(page: Page) -> None:
     page.locator(RESULT).get_by_text("3 texts").wait_for()
     assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
     expect(page).to_have_url(re.compile("in=own"))
+    page.reload()
+    page.locator(RESULT).get_by_text("3 texts").wait_for()
+    follow_link(page, "Compare")
+    page.go_back()
+    page.locator(RESULT).get_by_text("3 texts").wait_for()
