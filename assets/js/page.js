@@ -105,11 +105,30 @@
       pending = false;
       hold(false);
       openWanted();
-    }
+    } else if (!first) typed = false;
     if (first) return;
     // A new result forgets what was chosen in the one before; the sections that it folds leave the address as they fold.
     const kept = answers || element.dataset.keep ? undefined : ["open", "__theme"];
     set(merge(link, kept), before !== undefined && !answers && !element.dataset.replace);
+  };
+
+  // What was typed and not asked for yet is asked for when its page is opened again: view -> box -> key of its address.
+  const BOXES = {
+    words: { sentence: "s1", sentence2: "s2", conditions: "c" }, search: { query: "q", conditions: "c" },
+    map: { sentences: "s", conditions: "c" },
+  };
+  const MOST_TYPED = 4000;  // characters; more no address takes
+  let typed = false;
+  document.addEventListener("input", (event) => { typed ||= event.target.matches?.("#cv-page textarea"); }, true);
+  const addTyped = (query) => {
+    const boxes = Object.entries(BOXES[view()] ?? {}).map(([box, key]) => [key, document.querySelector(`#cv-${view()}-${box} textarea`)?.value]);
+    if (!typed || boxes.some(([, text]) => text?.length > MOST_TYPED)) return;
+    for (const [key, text] of boxes) {
+      if (text === undefined) continue;
+      query.delete(key);
+      for (const line of key === "c" ? text.split("\n") : [text]) if (line.trim()) query.append(key, line.trim());
+      if (key === "s") query.set("from", "texts");
+    }
   };
 
   // ---- from page to page: each opens again as it was left in this sitting, and some texts go along ------------------------
@@ -125,6 +144,7 @@
     const query = params();
     // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.
     for (const { dataset } of $$("[data-own]")) for (const [key, value] of new URLSearchParams(dataset.own)) query.set(key, value);
+    addTyped(query);
     const pages = { ...left(), [view()]: `${query}` };
     if (GIVER[view()]) pages.taken = { ...pages.taken, [view()]: `${textsOf(GIVER[view()])}` };
     try { sessionStorage.setItem("condviz-left", JSON.stringify(pages)); } catch { /* private mode */ }

@@ -58,10 +58,7 @@ _NAMES = {
     "sentence1": [r"(sent|text|satz|phrase|frase).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
     "sentence2": [r"(sent|text|satz|phrase|frase).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
     "condition": [r"cond|aspe[ck]t|crit[eè]r|respect|question|beding|frage|kriteri|pregunta|^c$"],
-    "label": [
-        r"label|rating|score|similar|gold|grade|agreement|bewertung|puntuaci|valoraci",
-        "^(punkte|note|nota|y)$",
-    ],
+    "label": [r"label|rating|score|similar|gold|grade|agreement|bewertung|puntuaci|valoraci", "^(punkte|note|nota|y)$"],
 }
 """What columns of pairs are often called, earlier patterns first; and below, those of points."""
 _POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^(satz|texte|phrase|texto|frase)$"],

@@ -141,7 +141,9 @@ class CompareTab:
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         asked = [self.file, self.own.reading, self.model]
         connect(self.own.use.click, self.table, asked, table, **told)
-        connect(self.own.reading.change, self.forget, [self.own.reading], table, notice=self.table_notice)
+        connect(
+            self.own.reading.change, self.forget, [self.own.reading], table, by_itself=True, notice=self.table_notice
+        )
         publish(self.api_compare, "compare")
         publish(self.api_score, "score")
         publish(self.api_attribution, "attribution")

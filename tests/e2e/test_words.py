@@ -100,6 +100,10 @@ def test_the_texts_of_compare_are_taken_over(open_page: Callable[..., Page]) -> 
     follow_link(page, "Compare")
     follow_link(page, "Words")  # these have been here already
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("Snow fell.")
+    page.locator("#cv-words-sentence textarea").fill("Not asked yet.")
+    follow_link(page, "Compare")
+    follow_link(page, "Words")
+    expect(page.locator("#cv-words-sentence textarea")).to_have_value("Not asked yet.")
     page.get_by_role("link", name="Your texts from Compare").click()
     expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
     page.goto(page.url.split("?")[0] + "?s1=Snow+fell.&s2=Rain+fell.&c=the+weather", wait_until="commit")

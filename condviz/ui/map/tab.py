@@ -149,7 +149,7 @@ class MapTab:
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, *stale, **light)
-        connect(self.table.change, self.conditions_of_table, *stale, **light)
+        connect(self.table.change, self.conditions_of_table, *stale, by_itself=True, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
