@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import cast
 
 from gradio import routes, themes
-from jinja2 import BaseLoader, FunctionLoader
+from jinja2 import FileSystemLoader, FunctionLoader
 
 from condviz.ui.markup import page_scripts, static_url
 
@@ -108,10 +107,10 @@ def page_head() -> str:
 def fill_template() -> None:
     """Put title, description and picture of this page where other sites look for a preview of a link, and its scripts.
 
-    Other sites run no script, and read the first tags of the page, which gradio's template fills in for itself.
+    Other sites run no script, and read the first tags of the page, which gradio's template fills in for itself. A
+    process may serve several apps, each of which fills it in anew.
     """
-    environment = routes.templates.env
-    read = cast(BaseLoader, environment.loader).get_source
+    environment, read = routes.templates.env, FileSystemLoader(routes.STATIC_TEMPLATE_LIB).get_source
 
     def preview(name: str) -> str:
         page = _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
