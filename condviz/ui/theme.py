@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from typing import cast
 
 from gradio import routes, themes
-from jinja2 import FileSystemLoader, FunctionLoader
+from jinja2 import BaseLoader, FunctionLoader
 
 from condviz.ui.markup import page_scripts, static_url
 
@@ -15,6 +16,8 @@ SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
 SHEETS = ("tokens", "page", "pictures", "figures", "evaluation", "words", "map", "errors", "links", "train", "models",
           "search", "learn", "lessons")  # fmt: skip
 """Under assets/css; a later sheet may refine an earlier one."""
+_GRADIO = cast(BaseLoader, routes.templates.env.loader)
+"""Reads gradio's own templates."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
 PICTURED = "Two sentences about an exam: bars show them very alike under the school subject, far apart under the mood."
 _LABEL = (
@@ -110,10 +113,10 @@ def fill_template() -> None:
     Other sites run no script, and read the first tags of the page, which gradio's template fills in for itself. A
     process may serve several apps, each of which fills it in anew.
     """
-    environment, read = routes.templates.env, FileSystemLoader(routes.STATIC_TEMPLATE_LIB).get_source
+    environment = routes.templates.env
 
     def preview(name: str) -> str:
-        page = _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
+        page = _TAGS.sub("", _GRADIO.get_source(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
         return page.replace("<script", f"{page_scripts()}<script", 1)
 
     environment.loader = FunctionLoader(preview)
