@@ -51,7 +51,7 @@ def main() -> None:
         return registry.load(name, precision="float32")
 
     infos = pool.infos()
-    routers = [info for info in infos if info.has_router]
+    routers = [info for info in infos if words.was_taught(info)]
     leading, reading = ([load(one) for one in leads(found)] for found in (infos, routers))
     example = next(iter(examples.values()))
     texts = example.sentence1, example.sentence2, example.conditions

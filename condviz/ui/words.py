@@ -12,6 +12,7 @@ import gradio as gr
 from condviz.analysis.words import WordReading, check_texts, delete_words, read_words, to_record
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CondvizError, DataError
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
 from condviz.plots import words
@@ -35,6 +36,11 @@ WORKS = ("monks-and-grandmothers", "cat-on-piano", "boat-two-five")
 FAILING = {"camel-tram": (1, "camel")}
 """Examples of the gallery whose words the best router reads; those where it reads a wrong one: the position of the
 condition, and the word that a person would pick."""
+
+
+def was_taught(info: ModelInfo) -> bool:
+    """Whether a model has a router that was trained: on other encoders it has the weights of a bi-encoder alone."""
+    return info.has_router and info.encoder == DEFAULT_BACKBONE
 
 
 class WordsTab:
@@ -334,7 +340,7 @@ class WordsTab:
     @property
     def default(self) -> str:
         """The trained router that the page starts with; without one, the default of all pages."""
-        return self.pool.choose(BUDGET, lambda info: info.has_router)
+        return self.pool.choose(BUDGET, was_taught)
 
     def choices(self) -> list[tuple[str, str]]:
         routed = self.pool.choices(lambda info: info.has_router, BUDGET)

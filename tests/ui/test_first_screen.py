@@ -17,6 +17,7 @@ from condviz.ui.export import pack, read_first, unpack
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import Searches
+from condviz.ui.words import was_taught
 
 STORED = {"compare": Comparison, "links": LinkProfile, "search": Searches, "words": WordReading}
 
@@ -41,7 +42,7 @@ def test_what_a_page_may_start_with_is_stored(page: str) -> None:
     """Else: python -m benchmarks.first_screen."""
     infos = [replace(info, missing="") for info in ModelPool().infos()]
     assert [*read_asset(f"{page}_screen.json")] == leads(infos)
-    routers = [info for info in infos if info.has_router]
+    routers = [info for info in infos if was_taught(info)]
     assert [*read_asset("words_screen.json")] == leads(routers)
 
 
