@@ -40,7 +40,7 @@ condition, and the word that a person would pick."""
 
 def was_taught(info: ModelInfo) -> bool:
     """Whether a model has a router that was trained: on other encoders it has the weights of a bi-encoder alone."""
-    return info.has_router and info.encoder == DEFAULT_BACKBONE
+    return info.has_router and info.trained and info.encoder == DEFAULT_BACKBONE
 
 
 class WordsTab:
@@ -343,8 +343,7 @@ class WordsTab:
         return self.pool.choose(BUDGET, was_taught)
 
     def choices(self) -> list[tuple[str, str]]:
-        routed = self.pool.choices(lambda info: info.has_router, BUDGET)
-        return [*routed, *self.pool.choices(lambda info: not info.has_router)]
+        return [*self.pool.choices(was_taught, BUDGET), *self.pool.choices(lambda info: not was_taught(info))]
 
     def _readers(self) -> list[tuple[str, str]]:
         """Return the models of the main menu and, behind each CSR model, its variants."""

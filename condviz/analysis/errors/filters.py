@@ -174,10 +174,8 @@ def explain_nothing(expression: str, columns: Columns) -> str:
     for node in ast.walk(ast.parse(expression.strip() or "True", mode="eval")):
         if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) > 1:
             continue
-        column, given = (
-            columns.get(_known_as(node.left.id, columns)),
-            getattr(node.comparators[0], "elts", node.comparators),
-        )
+        column = columns.get(_known_as(node.left.id, columns))
+        given = getattr(node.comparators[0], "elts", node.comparators)
         if column is None or column.dtype != object or not isinstance(node.ops[0], ast.Eq | ast.In):
             continue
         known = {fold(cell): cell for cell in column if isinstance(cell, str)}
