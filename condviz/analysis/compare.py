@@ -129,12 +129,13 @@ def _notes(
                 f"{model.backbone.max_length} tokens: the end, which is the condition, was not read."
             )
     for model in {model.backbone.name: model for model in reversed(models)}.values():
-        for number, sentence in enumerate((sentence1, sentence2), start=1):
-            if model.backbone.truncated([(sentence, longest)]):
-                notes.append(
-                    f"Sentence {number} with its condition is longer than the {model.backbone.max_length} tokens that "
-                    f"{model.info.title} reads: its end was not read."
-                )
+        cut = [bool(model.backbone.truncated([(sentence, longest)])) for sentence in (sentence1, sentence2)]
+        if any(cut):
+            who = "Each sentence" if all(cut) else f"Sentence {1 + cut.index(True)}"
+            notes.append(
+                f"{who} with its condition is longer than the {model.backbone.max_length} tokens that "
+                f"{model.info.title} reads: its end was not read."
+            )
     return tuple(notes)
 
 

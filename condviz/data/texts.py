@@ -87,7 +87,7 @@ def check_conditions(conditions: Iterable[str], *, max_conditions: int = MAX_CON
     if len(conditions) > max_conditions:
         raise DataError(
             f"There are {len(conditions):,} conditions, and at most {max_conditions:,} are allowed. "
-            "Leave some out, or score a table, which takes any number."
+            "Leave some out, and ask for them afterwards."
         )
     checked = [check_condition(text, f"condition {number}") for number, text in enumerate(conditions, start=1)]
     first_at: dict[str, int] = {}

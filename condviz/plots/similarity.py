@@ -14,6 +14,8 @@ LITTLE = 10.0
 """Difference of two percentiles below which a condition is said to change little."""
 TYPICAL = 50.0
 """Percentile of a typical pair: words carry a score above it, and set a pair apart below it."""
+SAME = 0.9999
+"""Score without a condition above which a model has read the same in both sentences."""
 LEVELS = {"low": (0, "unlike"), "medium": (1, "in between"), "high": (2, "alike")}
 """What a careful reader finds, in order, and how that is said."""
 CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
@@ -58,6 +60,8 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     """
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]
+    untold = [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]]
+    who = {name for _, name in untold}
     values: dict = {
         "model": comparison.models[0].title,
         "blind": unread(comparison),
@@ -66,7 +70,8 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         "wrong": misordered(comparison),
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "notes": comparison.notes,
-        "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
+        "untold": untold,
+        "who": who.pop() if len(who) == 1 else "one or both sentences",
     }
     if known:
         order = sorted(known, key=lambda column: -places[column])
@@ -156,14 +161,22 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     return {"verb": verb, "words": words, "against": against, "idle": idle[:3]}
 
 
-def unread(comparison: Comparison) -> bool:
-    """Return whether the first model cannot read a sentence, or what the two differ in: its scores say nothing."""
+def unread(comparison: Comparison) -> str:
+    """Return what the first model cannot read, so that its scores say nothing: a sentence, or where the two differ.
+
+    Words that its tokenizer does not know count as blank, and so do ends that were cut off; "" where it can read.
+    """
+    if comparison.notes and comparison.sentence1 != comparison.sentence2 and comparison.unconditional[0] > SAME:
+        return "the ends of these two texts, where they differ"
     rest = []
     for sentence, words in zip((comparison.sentence1, comparison.sentence2), comparison.unknown, strict=True):
         for word in words:
             sentence = sentence.replace(word, " ")
         rest.append(" ".join(sentence.split()))
-    return any(comparison.unknown) and (rest[0] == rest[1] or not all(any(map(str.isalnum, text)) for text in rest))
+    if not any(comparison.unknown):
+        return ""
+    blank = [f"sentence {number}" for number, text in enumerate(rest, start=1) if not any(map(str.isalnum, text))]
+    return " or ".join(blank) or ("what tells these two apart" if rest[0] == rest[1] else "")
 
 
 def misordered(comparison: Comparison) -> tuple[str, str] | None:

@@ -156,7 +156,7 @@ def make_cells(
     """
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
-    # A word that is dark, or the darkest of its line, would be a riddle without its number.
+    # A word that is strongly tinted, or most of its line, would be a riddle without its number.
     heavy = np.minimum(scale.limit / 2, np.abs(values).max(axis=1, initial=0))
     for i, word in enumerate(words):
         least = np.where(is_content(word.text), 0.0, heavy)
@@ -244,7 +244,9 @@ def _strip(
     note = _note(reading, text, layer, condition)
     title = reading.model.title + ("" if reading.model.trained else " (untrained)")
     if reading.scores is not None:
-        title += f", score {plain(float(reading.scores[condition]))}"
+        score = float(reading.scores[condition])
+        rated = "" if reading.model.calibration is None else f"{plain(float(reading.model.rate(score)), 1)} of 5, "
+        title += f"; the two together: {rated}score {plain(score)}"
     if tokens and text.tokens:
         kept = [i for i, token in enumerate(text.tokens) if token.start < token.end]
         values = text.token_weights[layer, condition][None, kept]

@@ -52,6 +52,7 @@ class Scored:
     file: Path
     rows: pd.DataFrame
     told: str
+    """In HTML: how many rows there are, and what the columns mean."""
 
 
 class CompareTab:
@@ -265,15 +266,21 @@ class CompareTab:
                 "use: python -m condviz score - < table.csv"
             )
         count = len(table.pairs)
-        work = self.pool.run(score_rows, model, table.pairs, rows=count)
-        scores = yield from follow(work, f"Scoring {count:,} rows.", self.table_notice, self.table_stop)
+        work = self.pool.run(_score_table, model, table.pairs, rows=count)
+        scores, places = yield from follow(work, f"Scoring {count:,} rows.", self.table_notice, self.table_stop)
+        info = self.pool.info(model)
+        meant = {"rating": info.rate(scores), "percentile": places}
+        if info.calibration is None:
+            del meant["rating"]
         # gradio gives equal uploads one folder: neither the upload nor another model's scores may be written over.
         target = Path(own.path).with_name(f"{Path(own.path).stem}-{model}.csv")
-        write_text(target, format_predictions(table, {model: scores}))
+        named = {f"{name}_{model}": values for name, values in meant.items()}
+        write_text(target, format_predictions(table, {model: scores}, named))
         first_rows = table.to_frame().head(LISTED)
-        first_rows[f"Score by {self.pool.info(model).title}"] = scores[:LISTED].astype(float).round(3)
-        cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
-        yield self._show_table(KEPT.add(Scored(target, first_rows, " ".join([*cut, *table.notes])), own.path))
+        for name, values, digits in [*((name, meant[name], 1) for name in meant), ("score", scores, 3)]:
+            first_rows[f"{info.title}: {name}"] = values[:LISTED].astype(float).round(digits)
+        told = render("compare/scored.html", count=count, listed=LISTED, model=info, rated="rating" in meant)
+        yield self._show_table(KEPT.add(Scored(target, first_rows, told), own.path))
 
     def forget(self, reading: Reading | None) -> dict:
         """Hide the scores of the table before, and what was wrong with it, where another one has come."""
@@ -377,7 +384,27 @@ class CompareTab:
         return render(
             "compare/result.html", comparison=comparison, link=_link(comparison), asked=not first,
             headline=similarity.headline(comparison, english=first), bars=similarity.bars(comparison, before=before),
+            unnamed="" if first or comparison.words else _why_unnamed(comparison),
         )  # fmt: skip
+
+
+def _why_unnamed(comparison: Comparison) -> str:
+    """Say why no words are named below the bars, where the texts are too long for that."""
+    from condviz.analysis.compare import MAX_WORDS, word_cost
+
+    cost = word_cost(comparison)
+    if not cost:
+        return f"No words are named: together the texts have more than the {MAX_WORDS} that can be left out one by one."
+    long = "These are many words to leave out one by one: open “Words: why this score?” below to see what each does."
+    return long if cost > MAX_WORD_SCORES else ""
+
+
+def _score_table(model: Any, pairs: Any, *, progress: Any = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+    """Score pairs, and find the percentiles of the scores."""
+    from condviz.analysis.reference import percentile, reference_scores
+
+    scores = score_rows(model, pairs, progress=progress)
+    return scores, percentile(scores, reference_scores(model))
 
 
 def _applies(model: Any, sentences: list[str], conditions: list[str]) -> list:  # noqa: ANN401 - a loaded model

@@ -136,8 +136,23 @@ def test_what_the_tokenizer_does_not_know_is_said_instead_of_a_score(comparison:
     assert "cannot read" in told
     assert "very alike" in told
     alone = replace(comparison, sentence1="😂😂 !", sentence2="A woman skis.", unknown=(("😂😂",), ()))
-    assert similarity.unread(alone)
+    assert similarity.unread(alone) == "sentence 1", "nothing is left of it, whatever the other one says"
     assert not similarity.unread(comparison)
+
+
+def test_texts_that_differ_behind_the_cut_get_no_verdict(comparison: Comparison) -> None:
+    cut = replace(comparison, notes=("Its end was not read.",))
+    assert "alike" in similarity.headline(cut)
+    same = replace(cut, unconditional=np.ones(1, np.float32))
+    assert "cannot read the end" in similarity.headline(same)
+    assert similarity.bars(same).count(">not read<") == 3
+
+
+def test_the_headline_says_who_may_not_say_what_was_asked(comparison: Comparison) -> None:
+    silent = replace(comparison, applies=np.array([[0.1] * 3, [0.9] * 3], np.float32))
+    assert "Sentence 1 may say nothing about" in similarity.headline(silent)
+    mixed = replace(comparison, applies=np.array([[0.1, 0.1, 0.9], [0.9, 0.1, 0.1]], np.float32))
+    assert "One or both sentences may say nothing about" in similarity.headline(mixed)
 
 
 def test_a_shipped_example_says_what_a_reader_finds_and_where_the_model_is_wrong(comparison: Comparison) -> None:

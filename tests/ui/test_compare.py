@@ -121,6 +121,14 @@ def test_an_edit_of_one_sentence_shows_where_the_bars_were(tab: compare.CompareT
     assert compare._before(before, before) == {}
 
 
+def test_texts_too_long_for_words_say_why_none_is_named(tab: compare.CompareTab) -> None:
+    shown = replace(run(tab), words=())
+    for number, told in ((5, ""), (120, "open “Words"), (300, "more than the 400")):
+        why = compare._why_unnamed(replace(shown, sentence1="word " * number, sentence2="word " * number))
+        assert (told in why) and bool(why) == bool(told)
+        assert why in tab._picture(replace(shown, sentence1="word " * number, sentence2="word " * number))
+
+
 def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path) -> None:
     file = tmp_path / "pairs.csv"
     file.write_text(f"id,sentence1,sentence2,condition\n=1,{SENTENCES[0]},{SENTENCES[1]},the sport\n", encoding="utf-8")
@@ -128,10 +136,12 @@ def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path)
     for model in ("hyper-cl", "bi-encoder"):
         steps = last(tab.table(str(file), None, model))
         written[model] = Path(steps[tab.download].value["path"])
-        assert steps[tab.rows].value["headers"][:4] == ["id", "sentence1", "sentence2", "condition"], "own columns stay"
+        own, meant = steps[tab.rows].value["headers"][:4], steps[tab.rows].value["headers"][4:]
+        assert own == ["id", "sentence1", "sentence2", "condition"], "own columns stay"
+        assert [name.rpartition(": ")[2] for name in meant] == ["rating", "percentile", "score"]
     for model, path in written.items():
         head = path.read_text(encoding="utf-8").splitlines()[0]
-        assert head == f"id,sentence1,sentence2,condition,score_{model}"
+        assert head == f"id,sentence1,sentence2,condition,score_{model},rating_{model},percentile_{model}"
     with pytest.raises(DataError, match="No file"):
         last(tab.table(None, None, "hyper-cl"))
 
