@@ -215,6 +215,8 @@ MOST_POINTS = 10_000
 """HDBSCAN of more points takes seconds and cannot be stopped."""
 MAX_TOPICS = 12
 """More labels would cover each other and the points."""
+TIMES = 2
+"""A word that names a cluster is so many times as frequent in it as in the others."""
 # Scikit-learn's stop words hold number words; under "the number of people" they are what matters.
 _NUMBERS = (
     "one two three four five six eight nine ten eleven twelve fifteen twenty forty fifty sixty hundred first third"
@@ -280,9 +282,10 @@ def distinctive_words(
     totals, spread = members @ counts, members @ (counts > 0)
     part = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1)
     weights = part * np.log1p(totals.sum() / number / np.maximum(totals.sum(axis=0), 1))
-    # A word that is as frequent everywhere names nothing.
-    fewest = np.maximum(2, share * members.sum(axis=1, keepdims=True))
-    weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
+    # A word that is about as frequent elsewhere names nothing.
+    sizes = members.sum(axis=1, keepdims=True)
+    elsewhere = (spread.sum(axis=0) - spread) / np.maximum(sizes.sum() - sizes, 1)
+    weights[(spread < np.maximum(2, share * sizes)) | (spread < TIMES * elsewhere * sizes)] = 0
     best = [
         [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > row.max() / 2]
         for row in weights

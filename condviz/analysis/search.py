@@ -69,7 +69,9 @@ def search(
     k: Annotated[int, Interval(ge=1, le=MAX_HITS), Doc("Number of hits")] = 10,
     model: str | ConditionalScorer | None = None,
     where: Annotated[
-        str | None, Doc('Keep texts whose columns meet this: stars >= 4 and "dog" in text'), Field("Filter")
+        str | None,
+        Doc('Keep texts that meet this: "dog" in text; if they have a column stars, stars >= 4'),
+        Field("Filter"),
     ] = "",
     contains: Annotated[
         str | None, Doc("Keep texts with this, in upper or lower case; or with a pattern: /rain|snow/"), Key("has")

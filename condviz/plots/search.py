@@ -12,7 +12,7 @@ from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.search import GOOD_PERCENTILE
 from condviz.data.texts import is_content, looks_english
 from condviz.plots.html import render
-from condviz.plots.similarity import share
+from condviz.plots.similarity import ALIKE, share
 from condviz.types import TOLD
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         told=told,
         common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
         near=_share(max(near)) if near else "",
+        alike=max(near, default=0) >= ALIKE,
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in told if result.condition and not result.matches],
         untold=[result.condition for result in results if result.untold],

@@ -21,9 +21,11 @@ LEVELS = {"low": (0, "unlike"), "medium": (1, "in between"), "high": (2, "alike"
 CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 """End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
 Fixed, so that two screenshots can be compared."""
+ALIKE = 67.0
+"""Percentile from which a pair is said to be alike."""
 _DEGREES = (
     (90.0, "very alike"),
-    (67.0, "alike"),
+    (ALIKE, "alike"),
     (33.0, "neither alike nor unlike"),
     (10.0, "unlike"),
     (0.0, "far apart"),

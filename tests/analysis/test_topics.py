@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from condviz.analysis.layout import name_clusters
+from condviz.analysis.layout import distinctive_words, name_clusters
 
 TEXTS = [f"{number} dogs run in the park {word}" for word in "abcdef" for number in ("Two", "Seven")]
 
@@ -23,3 +23,8 @@ def test_no_clusters_and_no_words_give_no_names() -> None:
     assert name_clusters(np.zeros((3, 2)), TEXTS[:3]) == ()
     apart = np.repeat([[0.0, 0.0], [9.0, 9.0]], 10, axis=0) + np.random.default_rng(0).standard_normal((20, 2))
     assert name_clusters(apart, ["and the"] * 20) == ()
+
+
+def test_a_word_that_is_about_as_frequent_elsewhere_names_nothing() -> None:
+    texts = ["old red barn", "old red gate", "old red roof", "old car", "old bus", "new tram"]
+    assert distinctive_words(texts, np.array([0, 0, 0, 1, 1, 1]))[0] == ("red",)

@@ -242,18 +242,20 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     assert f"{found.condition}</em> or <em>{other.condition}" in both
     one = plots.headline([*near, other])
     assert f"Under <em>{found.condition}" in one
-    assert f"None is close under <em>{other.condition}" in one
+    assert f"no sure match under <em>{other.condition}" in one
     silent = plots.headline([*near, replace(other, applies=0.0)])
-    assert f"may not say <em>{other.condition}" in silent
-    assert "None is close" not in silent
-    for place, told in ((60.0, "60 %"), (93.6, "94 %"), (94.9, "94 %")):
+    assert f"may say nothing about <em>{other.condition}" in silent
+    assert "no sure match" not in silent
+    for place, told, said in ((60.0, "60 %", "None is close"), *((p, "94 %", "No sure match") for p in (93.6, 94.9))):
         missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
-        assert f"{told} of pairs, and 95 % are asked for" in plots.headline([missed]), "60 % sounds like much"
+        told_so = plots.headline([missed])
+        assert f"{told} of pairs; a sure match is from 95 %" in told_so, "60 % sounds like much"
+        assert said in told_so
         assert f"· {told}" in plots.columns([missed]), "as the headline says it"
-    assert plots.columns([far, other]).count("below 95 %</b> ·") == 1 + len(other.hits), "not by colour alone"
+    assert plots.columns([far, other]).count("not sure</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
-    assert "None stands out" in plots.headline([common]), "98 % and below 95 % would contradict each other"
-    assert "below 95 %" not in plots.columns([common])
+    assert "None stands out" in plots.headline([common]), "98 % and not sure would contradict each other"
+    assert "not sure" not in plots.columns([common])
     assert "many pairs of these texts are as close" in plots.columns([common])
 
 
