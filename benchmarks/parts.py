@@ -18,6 +18,7 @@ from typing import get_args
 
 import numpy as np
 
+from condviz import __version__
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair, count_contrasts, keep_pairs
 from condviz.data.examples import Example, Level
@@ -28,7 +29,6 @@ from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, BoardSample, GroupScores, ModelScores, Part, PartScores
 from condviz.methods.base import ConditionalScorer
 from condviz.types import Progress, columns
-from condviz.version import __version__
 
 PAIRS = 500
 MIN_ROWS = 10

@@ -366,7 +366,7 @@ class Training:
         """Add the gradient of the distance between cosines without a condition and the pretrained ones."""
         chosen = self.rng.sample(range(len(self.rows.plain)), PLAIN_AT_ONCE)
         with self._half(), quick_attention(self.model.backbone):
-            vectors = self.module.embed_alone([self.rows.plain[i] for i in chosen])
+            vectors = self.module.method.embed_sentences([self.rows.plain[i] for i in chosen], self.module)
         vectors, known = functional.normalize(vectors.float()), self.known[chosen]
         loss = functional.mse_loss(vectors @ vectors.T, known @ known.T)
         (PLAIN_WEIGHT * loss).backward()

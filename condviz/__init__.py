@@ -9,7 +9,7 @@ Example:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from condviz.version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from condviz.analysis.compare import compare as compare

@@ -38,11 +38,7 @@ class TrainingError(CondvizError):
 
 
 class TrainingStopped(TrainingError):
-    """A training was asked to stop, and has saved a state to go on from.
-
-    Attributes:
-        signal: Number of the signal that asked; 0 for none.
-    """
+    """A training was asked to stop by a signal, 0 for none, and has saved a state to go on from."""
 
     def __init__(self, message: str, signal: int = 0) -> None:
         super().__init__(message)

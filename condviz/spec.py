@@ -55,7 +55,6 @@ class Option:
     """One option of a function."""
 
     name: str
-    """Of the parameter."""
     hint: Any
     """Its type with all that is said of it."""
     type: type
@@ -65,9 +64,7 @@ class Option:
     help: str
     """What it means, in a few words."""
     key: Key
-    """Its name in links."""
     field: Field
-    """How a form asks for it."""
     choices: tuple[str, ...]
     """What it may be; () for anything of its type."""
     bounds: Mapping[str, float]

@@ -172,7 +172,6 @@ class ModelInfo:
     title: str
     """Name for people, for instance "Hyper-CL"."""
     kind: Kind
-    """Either "cross", "bi" or "tri"."""
     trained: bool
     """False for models that use the pretrained encoder as it is. Shown wherever the model appears."""
     source: str
@@ -323,7 +322,6 @@ class Attribution(Result):
     score: float
     words1: tuple[Word, ...]
     words2: tuple[Word, ...]
-    """Words of the two sentences."""
     effects1: np.ndarray
     effects2: np.ndarray
     """(w,) float32 each: score of the whole pair minus the score without the word. Positive: the word makes the

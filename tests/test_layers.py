@@ -20,7 +20,7 @@ LEVELS = {
     "errors": 0,
     "paths": 0,
     "types": 0,
-    "version": 0,
+    "__version__": 0,
     "spec": 1,
     "encoder": 2,
     "data": 2,

@@ -22,6 +22,7 @@ from typing import Any, NoReturn, get_args
 
 import shtab
 
+from condviz import __version__
 from condviz.cli.options import STDOUT, add_command, be_quiet, of_function, output_taken, settle, tell
 from condviz.errors import CondvizError, ConfigError, require
 from condviz.models.registry import load
@@ -125,8 +126,6 @@ def _close_output() -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    from condviz.version import __version__
-
     parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands: Any = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -111,7 +111,7 @@ def show(
     text: Callable[[], str],
     json: Callable[[], object],
     csv: Callable[[], str] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print a result in the form that is asked for (see `form`); only that one is made."""
     if options.json:
         write(options.json, format_json(json()))

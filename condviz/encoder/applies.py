@@ -99,8 +99,7 @@ def applies(sentences: Sequence[str], conditions: Sequence[str], backbone: Backb
     """Estimate whether each sentence tells what each condition asks for.
 
     Args:
-        sentences: n texts.
-        conditions: m texts.
+        sentences, conditions: n and m texts.
         backbone: Encodes them if it is the encoder that the head was trained on: a model that pools means finds its
             vectors of the same texts in the cache then.
 

@@ -21,11 +21,7 @@ class EmbeddingCache:
     Keys are (fingerprint of the weights, role, text or texts): without the role, mean and first-token vectors of a text
     would answer for each other, without the fingerprint those of two models would.
 
-    Args:
-        max_bytes: Limit; 0 stores nothing.
-
-    Attributes:
-        hits, misses: Look-ups answered from memory and not.
+    `hits` and `misses` count look-ups that were answered from memory and not. A limit of 0 stores nothing.
     """
 
     def __init__(self, max_bytes: int = 128 * 2**20) -> None:

@@ -37,7 +37,6 @@ class Pinned:
     """What is known of an encoder beforehand."""
 
     revision: str
-    """On the hub."""
     digest: str = ""
     """SHA-256 of model.safetensors, the same on the hub and in the packages; "" where it is not known."""
     modules: tuple[str, ...] = ()

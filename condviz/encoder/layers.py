@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # importing them takes seconds
     from condviz.encoder.onnx import Engine
 
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet")
-"""Types built like BERT."""
 DECODERS = ("llama", "mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 ENGINE_TOLERANCE = 1e-4
@@ -200,12 +199,7 @@ class LayerAccess:
     ) -> Tensor:
         """Compute the attention probabilities of one token of each text, in one layer, in float32 or better.
 
-        Args:
-            layer: Index from 0.
-            hidden: State that enters the layer, (b, L, d).
-            mask: As in `attend`.
-            places: The tokens, (b,), counted without the prefix; see `place`.
-            prefix: As in `attend`.
+        `places` are the tokens, (b,), counted without the prefix; see `place`. Otherwise as in `attend`.
 
         Returns:
             (b, heads, m + L); each row sums to 1.
@@ -321,14 +315,9 @@ def open_layers(
 
 
 def attention_probabilities(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-    """Compute the softmax of scaled dot products, in float32 or better.
+    """Compute the softmax of scaled dot products, in float32 or better: (..., q, e), (..., k, e) -> (..., q, k).
 
-    Args:
-        query, key: (..., q, e) and (..., k, e).
-        mask: True where a key is seen, or added to the scores: (..., q, k). None for all.
-
-    Returns:
-        (..., q, k).
+    The mask (..., q, k) is True where a key is seen, or added to the scores; None for all.
     """
     scores = exact(query) @ exact(key).transpose(-1, -2) / query.shape[-1] ** 0.5
     if mask is not None:
@@ -348,14 +337,9 @@ def exact(values: Tensor) -> Tensor:
 
 
 def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Turn a mask into what is added to attention scores.
+    """Turn a mask, (b, L) or (b, L, L), into what is added to attention scores: 0 or -inf, (b, 1, L, L).
 
-    Args:
-        mask: True where a key may be seen, (b, L) or (b, L, L).
-        dtype: Number type of the states.
-
-    Returns:
-        0 or -inf, (b, 1, L, L); None where everything is visible, which is faster.
+    None where everything is visible, which is faster.
     """
     if mask is None or (mask.dim() == 2 and bool(mask.all())):
         return None

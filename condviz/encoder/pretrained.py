@@ -341,12 +341,6 @@ class LatentAttention(nn.Module):
     Its parts have the names of the published weights, its sizes those of NV-Embed-v2. Differs from its program: vectors
     keep their length, since CASE subtracts them as they are.
 
-    Args:
-        size: d.
-        latents: Number r of trained vectors.
-        heads, head_size: Of the attention.
-        inner: Width of the MLP.
-
     Source:
         Lee et al. 2024, "NV-Embed: Improved Techniques for Training LLMs as Generalist Embedding Models",
         arXiv:2405.17428, section 3.1.
@@ -413,7 +407,5 @@ def _read_latents(folder: Path, heads: int) -> LatentAttention:
         made = LatentAttention(size, number, heads, width // heads, inner)
         made.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError) as error:
-        raise CheckpointError(
-            f"{folder} lacks part of the latent attention of NV-Embed: {first_line(error)}"
-        ) from error
+        raise CheckpointError(f"{folder} lacks part of the latent attention: {first_line(error)}") from error
     return made.requires_grad_(False).eval()

@@ -22,7 +22,6 @@ class Encoded:
     """The token ids of one text, or of two texts in one sequence, without padding."""
 
     ids: tuple[int, ...]
-    """Token ids."""
     types: tuple[int, ...]
     """Segment of each token: 0 for the first text, 1 for the second."""
     pooled: tuple[bool, ...] | None = None

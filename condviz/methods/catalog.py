@@ -43,7 +43,6 @@ class MethodConfig:
     """Settings that came after checkpoints had shipped."""
 
     pooling: Pooling = "mean"
-    """How token states become one vector."""
 
     @property
     def fitted(self) -> bool:
@@ -70,7 +69,6 @@ class Method:
     """Key in `condviz.METHODS` and in condviz.json."""
     title: str
     kind: Kind
-    """Either "cross", "bi" or "tri"."""
     summary: str
     reference: str
     config_cls: type[MethodConfig]

@@ -95,13 +95,11 @@ class Conditioned:
         """Return itself: it is trained."""
         return self
 
-    def transform(self, texts: Iterable[str]) -> np.ndarray:
+    def transform(self, texts: Iterable[str], labels: object = None) -> np.ndarray:
         """Encode texts: (n, d) float32."""
         return self.encode(texts)
 
-    def fit_transform(self, texts: Iterable[str], labels: object = None) -> np.ndarray:
-        """Encode texts: (n, d) float32."""
-        return self.encode(texts)
+    fit_transform = transform
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return model and condition; a search over conditions sets the latter."""

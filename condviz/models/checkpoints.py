@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from condviz import __version__
 from condviz.encoder.backbone import Backbone, hash_tensors
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
@@ -40,7 +41,6 @@ from condviz.models.manifest import (
     read_manifest,
     weight_files,
 )
-from condviz.version import __version__
 
 _ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")
 """End of the names that peft gives to the parts of an adapter."""

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from condviz import __version__
 from condviz.data.files import write_text
 from condviz.errors import CheckpointError, explain
 from condviz.methods.catalog import CATALOG
 from condviz.paths import MODEL_FOLDERS
 from condviz.types import Calibration
-from condviz.version import __version__
 
 FORMAT = 1
 """Version of the folder layout; raised when older code could not read it."""

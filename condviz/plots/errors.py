@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from condviz import __version__
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy, Remark
 from condviz.analysis.errors.measures import HEADS, NO_ROW, AgreementReport, GroupErrors
@@ -19,7 +20,6 @@ from condviz.evaluation.csts import Evaluation
 from condviz.evaluation.metrics import COUNTED, Metric, between
 from condviz.plots.html import plain, render, signed, term, to_page
 from condviz.plots.svg import BOTTOM, EDGE, LEFT, WIDTH, Axis
-from condviz.version import __version__
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

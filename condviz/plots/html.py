@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from condviz import __version__
 from condviz.paths import ASSETS
-from condviz.version import __version__
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 TEMPLATES = Path(__file__).parent / "templates"

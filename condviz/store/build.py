@@ -40,7 +40,6 @@ class Slice:
     """Rows that are stored in one step."""
 
     rows: list[Row]
-    """The rows."""
     start: int
     """Place of the first of them in the store."""
     places: list[int]

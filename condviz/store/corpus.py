@@ -43,39 +43,32 @@ RESERVED = ("row", "text")
 
 @dataclass(frozen=True)
 class Row:
-    """One text of a corpus.
-
-    Attributes:
-        number: Row of the source, from 1, rows without text included.
-        text: As it is encoded.
-        cells: The other columns, as the texts that they were; None for blank ones.
-    """
+    """One text of a corpus."""
 
     number: int
+    """Row of the source, from 1, rows without text included."""
     text: str
     cells: dict[str, str | None]
+    """The other columns, as the texts that they were; None for blank ones."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files whose rows have all been checked.
-
-    Attributes:
-        column: Of the texts, as the files name it.
-        columns: The other columns, by the names that filters use -> what they hold.
-        total: Rows with a usable text; those without are left out.
-        digest: SHA-256 of the files, the column and what was said about them.
-        names: Other column, as the files name it -> name that filters use.
-    """
+    """Files whose rows have all been checked."""
 
     name: str
     files: tuple[Path, ...]
     column: str
+    """Of the texts, as the files name it."""
     columns: Mapping[str, Kind]
+    """The other columns, by the names that filters use."""
     total: int
+    """Rows with a usable text."""
     left_out: int
     digest: str
+    """SHA-256 of the files, the column and what was said about them."""
     names: Mapping[str, str]
+    """Other column, as the files name it -> name that filters use."""
     form: Form = field(default_factory=Form)
     report: Report = field(default_factory=Report)
 
@@ -224,7 +217,6 @@ class Identity:
     precision: str
     """Either "float32", "bfloat16", "float16" or "int8"."""
     dimension: int
-    """Numbers of a vector."""
 
     @classmethod
     def of(cls, model: ConditionalScorer) -> Identity:
@@ -233,21 +225,13 @@ class Identity:
         return cls(name, model.weights_hash, model.backbone.precision, model.backbone.hidden_size)
 
     def load(self) -> ConditionalScorer:
-        """Load the model in the precision of the vectors.
-
-        Raises:
-            DataError: If the model of that name has other weights by now.
-        """
+        """Load the model in the precision of the vectors; DataError if that name has other weights by now."""
         model = load(self.model, precision=self.precision)
         self.check(model)
         return model
 
     def check(self, model: ConditionalScorer, *, exactly: bool = False) -> None:
-        """Refuse a model with other weights or, where vectors are to be added, in another precision (`exactly`).
-
-        Raises:
-            DataError: If its vectors are not those of this corpus.
-        """
+        """Raise DataError for a model with other weights or, where vectors are added (`exactly`), another precision."""
         new = Identity.of(model)
         if new.weights != self.weights or (exactly and new.precision != self.precision):
             raise DataError(
@@ -292,11 +276,7 @@ class Corpus:
 
     @property
     def model(self) -> ConditionalScorer:
-        """The model whose vectors these are, loaded when it is first asked for.
-
-        Raises:
-            DataError: If the model of that name has other weights by now.
-        """
+        """The model whose vectors these are, loaded when it is first asked for; errors as in `Identity.load`."""
         if self._model is None:
             self._model = self.identity.load()
         return self._model

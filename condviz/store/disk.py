@@ -58,9 +58,8 @@ class Part:
     """One source of a store: what it was built from, or what was added."""
 
     source: str
-    """Its name."""
     digest: str
-    """Its SHA-256."""
+    """SHA-256, see `condviz.store.corpus.Source`."""
     total: int
     """Rows when all are encoded."""
     left_out: int
@@ -72,9 +71,7 @@ class Meta:
     """What store.json says."""
 
     version: int
-    """Of this form."""
     identity: Identity
-    """The model."""
     column: str
     """Column of the texts in the first source."""
     columns: dict[str, Kind]
@@ -166,9 +163,8 @@ class Store(Corpus):
         for number, start in enumerate(range(0, len(self), BLOCK_ROWS), start=1):
             yield start, vectors[start : start + BLOCK_ROWS], norms[start : start + BLOCK_ROWS]
             if number % MAPPED_BLOCKS == 0 and hasattr(mmap, "MADV_DONTNEED"):
-                cast("mmap.mmap", vectors.base).madvise(
-                    mmap.MADV_DONTNEED
-                )  # what was read stays in the cache of the system, not in ours
+                # What was read stays in the cache of the system, not in ours.
+                cast("mmap.mmap", vectors.base).madvise(mmap.MADV_DONTNEED)
 
     def write_flat(self) -> None:
         """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows.

@@ -45,7 +45,6 @@ class Example:
     sentence1: str
     sentence2: str
     condition: str
-    """Texts."""
     label: float
     """Rating, 1 (different) to 5 (same)."""
     group: str
@@ -142,9 +141,7 @@ def digest(rows: Sequence[Example]) -> str:
 def read_as(recipe: SentenceRecipe, reading: Mapping[str, Any]) -> SentenceRecipe:
     """Return a recipe whose tables are read in another way; raises ConfigError where it has no table.
 
-    Args:
-        recipe: Any.
-        reading: What `read_pairs` takes; what is blank changes nothing.
+    `reading` is what `read_pairs` takes; what is blank changes nothing.
     """
     given = {name: value for name, value in reading.items() if value not in (None, "", False, {})}
     sources = (*recipe.train, *recipe.validation)
@@ -180,9 +177,6 @@ def read_examples(source: Source) -> tuple[list[Example], PairTable]:
     if not rows:
         raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
     return list(rows.values())[: source.rows or None], table
-
-
-# Batches
 
 
 @dataclass(frozen=True)
@@ -237,7 +231,7 @@ def make_units(rows: Sequence[Example], batching: Batching) -> list[Unit]:
     """Turn rows into units.
 
     Args:
-        rows: Any rows.
+        rows: Examples, in any order.
         batching: "rows" keeps all; "pairs" keeps groups of exactly two rows, the higher label first (of equal ones the
             first row), as the official code of Hyper-CL does; "blocks" puts such pairs of one block together.
 

@@ -135,8 +135,8 @@ class LinkModel(nn.Module):
 
     @property
     def tokens(self) -> int:
-        """Tokens encoded so far."""
-        return getattr(self.vectors, "tokens", 0)
+        """Tokens encoded so far; a head reads stored vectors."""
+        return self.vectors.inner.tokens if isinstance(self.vectors, TripleEncoder) else 0
 
     def forward(self, triples: Tensor) -> dict[str, Tensor]:
         """Compute {"loss"} of triples (b, 3), relations in [0, 2N)."""
@@ -162,27 +162,19 @@ class TripleEncoder(nn.Module):
         self.graph, self.recipe = graph, recipe
         self.text = cache(self.text)  # every epoch asks for the same texts
 
-    @property
-    def tokens(self) -> int:
-        """Tokens encoded so far."""
-        return self.inner.tokens
-
     def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Encode triples (b, 3), relations in [0, 2N).
-
-        Returns:
-            Vectors of (head, relation), of tails and of heads alone, (b, d) each; the last two of length 1.
-        """
+        """Encode triples (b, 3) into (head, relation), tails and heads alone: (b, d) each, the last two of length 1."""
         rows = triples.tolist()
         heads = [self.text(head, tail) for head, _, tail in rows]
         tails = [self.text(tail, head) for head, _, tail in rows]
         relations = [self.graph.relation_text(relation) for _, relation, _ in rows]
         asked, ask = number(zip(heads, relations, strict=True))
         alone, place = number([*heads, *tails])
-        device = self.inner.method.backbone.device
-        with quick_attention(self.inner.method.backbone):
-            queries = self.inner.embed(asked)[ask.to(device)]
-            plain = functional.normalize(self.inner.embed_alone(alone).float(), dim=1)[place.to(device)]
+        method, device = self.inner.method, self.inner.method.backbone.device
+        with quick_attention(method.backbone):
+            queries = method.embed_items(asked, self.inner)[ask.to(device)]
+            vectors = method.embed_sentences(alone, self.inner)
+            plain = functional.normalize(vectors.float(), dim=1)[place.to(device)]
         return queries, plain[len(rows) :], plain[: len(rows)]
 
     def text(self, entity: int, other: int) -> str:

@@ -25,7 +25,7 @@ from condviz.encoder.pretrained import choose_precision
 from condviz.errors import ConfigError, TrainingError
 from condviz.methods import ConditionalScorer
 from condviz.training.data import MixedOrder
-from condviz.training.trainer import Report, Run
+from condviz.training.trainer import COMPLETE, Report, Run
 
 LOG_STEPS = 10
 """Steps between two lines of the log."""
@@ -255,7 +255,7 @@ class Loop(Trainer):
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
             # Older states go only when the new one is known to be whole: a kill in between leaves one to go on from.
-            self.run_folder.complete(self.run_folder.folder / f"checkpoint-{self.state.global_step}")
+            (self.run_folder.folder / f"checkpoint-{self.state.global_step}" / COMPLETE).touch()
             rotate_checkpoints(str(self.args.output_dir), KEPT_STATES, self.state.best_model_checkpoint)
 
     def _stopping(self, reason: str) -> TrainingError:

@@ -59,13 +59,9 @@ class TrainingModel(nn.Module):
     """Computes the loss of a batch.
 
     Args:
-        method: What is trained.
-        loss: Its loss.
+        method, loss: What is trained, by which loss.
         frozen: The encoder is not trained: it runs without dropout, and its vectors come from the cache.
         pretrained: The encoder as it was, for `Loss.plain`.
-
-    Attributes:
-        tokens: Tokens encoded so far, without padding.
     """
 
     def __init__(
@@ -74,9 +70,8 @@ class TrainingModel(nn.Module):
         super().__init__()
         self._pretrained = (pretrained,)  # in a tuple: its weights are not those of this module
         self.method: Any = method  # what the loss asks for, a method of this class has
-        self.loss = loss
-        self.frozen = frozen
-        self.tokens = 0
+        self.loss, self.frozen = loss, frozen
+        self.tokens = 0  # encoded so far, without padding
 
     def train(self, mode: bool = True) -> TrainingModel:
         """Switch between training and inference; a frozen encoder stays as it is."""
@@ -118,18 +113,10 @@ class TrainingModel(nn.Module):
         if not self.method.encodes:
             conditions = [condition or None for condition in batch.conditions]
             rows, index = number(zip(batch.sentences1, batch.sentences2, conditions, strict=True))
-            return self.embed(rows)[self._move(index)]
+            return self.method.embed_items(rows, self)[self._move(index)]
         items, index = number(zip(batch.sentences1 + batch.sentences2, batch.conditions * 2, strict=True))
-        first, second = self.embed(items)[self._move(index)].chunk(2)
+        first, second = self.method.embed_items(items, self)[self._move(index)].chunk(2)
         return self.method.similarity_pairwise(first, second)
-
-    def embed(self, items: list[Any]) -> Tensor:
-        """Encode different items: (n, d), or scores (n,) of a cross-encoder. See `ConditionalScorer.embed_items`."""
-        return self.method.embed_items(items, self)
-
-    def embed_alone(self, texts: list[str]) -> Tensor:
-        """Encode different sentences without a condition: (n, d), with gradient where it is switched on."""
-        return self.method.embed_sentences(texts, self)
 
     def parts(self, rows: Sequence[Encoded | Joined]) -> Iterator[list[int]]:
         """Group rows of similar length for the passes through the encoder, and count their tokens."""
@@ -142,12 +129,9 @@ class TrainingModel(nn.Module):
         method, (pretrained,) = self.method, self._pretrained
         assert pretrained is not None  # the loss has a term `plain`
         texts = list(dict.fromkeys(sentences))
-        vectors = self.embed_alone(texts)
         known = self._move(pretrained.encode([(text,) for text in texts], pooling=method.method_config.pooling))
-        cosines = [
-            normalized @ normalized.T for normalized in (functional.normalize(v.float()) for v in (vectors, known))
-        ]
-        return functional.mse_loss(cosines[0], cosines[1])
+        now, before = (functional.normalize(v.float()) for v in (method.embed_sentences(texts, self), known))
+        return functional.mse_loss(now @ now.T, before @ before.T)
 
     def fill_cache(self, sentences: list[str], conditions: list[str]) -> None:
         """Encode texts, row by row, in one go sorted by length, where the encoder stays as it is."""
@@ -161,13 +145,8 @@ class TrainingModel(nn.Module):
 class SentenceTask(Task):
     """Learns from rated sentence pairs; judged by Spearman on the validation rows.
 
-    Args:
-        recipe: How.
-        device: Where.
-        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share.
-
-    Raises:
-        ConfigError, DataError, CheckpointError: As `condviz.train`.
+    `vectors` stores those of a frozen encoder, which trainings in one precision may share. Errors as in
+    `condviz.train`.
     """
 
     best, part = "spearman", "validation"
@@ -273,7 +252,7 @@ FROZEN_CACHE_BYTES = 4 * 2**30
 
 
 def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | None = None) -> TrainingModel:
-    """Build the model that a recipe trains, with its loss; arguments and errors as in `build_model`."""
+    """Build the model that a recipe trains, with its loss; see `build_model`."""
     pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
     model = build_model(recipe, vectors)
     return TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
@@ -282,9 +261,7 @@ def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | 
 def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
     """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
 
-    Args:
-        recipe: The recipe.
-        vectors: Store for the vectors of a frozen encoder; None makes one.
+    `vectors` stores those of a frozen encoder; None makes a store.
 
     Raises:
         ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
@@ -292,7 +269,15 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
         MissingExtraError: If adapters are asked for and peft is not installed.
     """
     model = load_start(recipe)
-    _prepare(model.backbone, recipe, vectors)
+    backbone = model.backbone
+    if recipe.tuning in ("lora", "frozen"):
+        backbone.requires_grad_(False)
+    if recipe.tuning == "layers":
+        freeze_lowest(backbone, recipe.frozen_layers)
+    if recipe.tuning == "frozen":
+        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
+    if recipe.tuning == "lora":
+        add_adapters(backbone, recipe.lora, frozen_layers=recipe.frozen_layers)
     if not model.method_config.fitted and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
             f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
@@ -322,11 +307,7 @@ def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
 
 
 def take_over(model: ConditionalScorer, name: str) -> None:
-    """Copy the encoder that another model has trained, and its head, if it fits.
-
-    Raises:
-        ConfigError: If that model has another encoder.
-    """
+    """Copy the encoder that another model has trained, and its head, if it fits; ConfigError for another encoder."""
     trained, backbone = load(name, device="cpu", precision="float32"), model.backbone
     if (trained.backbone.name, trained.backbone.revision) != (backbone.name, backbone.revision):
         raise ConfigError(
@@ -338,24 +319,8 @@ def take_over(model: ConditionalScorer, name: str) -> None:
         model.load_state_dict(trained.head_state(), strict=False)
 
 
-def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
-    """Choose which weights of the encoder are trained, and how."""
-    if recipe.tuning in ("lora", "frozen"):
-        backbone.requires_grad_(False)
-    if recipe.tuning == "layers":
-        freeze_lowest(backbone, recipe.frozen_layers)
-    if recipe.tuning == "frozen":
-        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
-    if recipe.tuning == "lora":
-        add_adapters(backbone, recipe.lora, frozen_layers=recipe.frozen_layers)
-
-
 def freeze_lowest(backbone: Backbone, layers: int) -> None:
-    """Leave the embeddings and the lowest layers as they are.
-
-    Raises:
-        ConfigError: If there are not so many layers.
-    """
+    """Leave the embeddings and the lowest layers as they are; raises ConfigError if there are not so many layers."""
     for module in backbone.model.modules():
         if isinstance(module, nn.Embedding):
             module.requires_grad_(False)

@@ -44,8 +44,8 @@ def check(
     """Survey a recipe's data and, if they can be trained on, try some batches, in a process of its own.
 
     Args:
-        recipe: The recipe.
-        roots: As in `condviz.training.preflight.admit`: nothing is read that a training would not be let to read.
+        recipe: For rated sentences or for links, of which the time is not measured.
+        roots: As in `admit`: nothing is read that a training would not be let to read.
         device: "auto", "cpu", "cuda" or "mps".
         progress: Called now and then with (0, 0); what it raises ends the check and its process.
 
@@ -113,14 +113,11 @@ _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
 
 
 def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
-    """Admit a recipe, or say why not.
+    """Return a recipe with whole paths, so that any process finds them whatever its current folder is, or say why not.
 
     Args:
-        recipe: The recipe.
+        recipe: As it was written.
         roots: Folders that tables, graphs and models may be in, beside those of the corpora and checkpoints.
-
-    Returns:
-        The same with whole paths, so that any process finds them whatever its current folder is.
 
     Raises:
         ConfigError: If its name is not a plain name, a path is outside of the folders, or, on a Space, encoder or
@@ -154,11 +151,7 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
 
 
 def choose_processes(device: str) -> tuple[str, int]:
-    """Return the device that "auto" stands for, and how many processes train on it.
-
-    Raises:
-        ConfigError: If the device is unknown or not there.
-    """
+    """Return the device that "auto" stands for, and how many processes train on it; errors as in `choose_device`."""
     device = choose_device(device)
     return device, torch.cuda.device_count() if device == "cuda" else 1
 

@@ -115,9 +115,8 @@ class Lora:
     """Low-rank adapters of the encoder (Hu et al. 2021, arXiv:2106.09685), used by tuning = "lora"."""
 
     rank: AtLeastOne = 16
-    """R."""
     alpha: Positive = 32.0
-    """The update is alpha / r times B A."""
+    """The update is alpha / rank times B A."""
     dropout: Share = 0.0
     """On the input of A."""
     targets: tuple[str, ...] = ()
@@ -133,7 +132,6 @@ class Recipe:
     method: str
     """Key in `condviz.METHODS`."""
     config: Mapping[str, Any] = Field(default_factory=dict)
-    """Settings of the method."""
     backbone: str = DEFAULT_BACKBONE
     revision: str = ""
     """The pretrained encoder; an empty revision takes the pinned or newest one."""
@@ -143,7 +141,6 @@ class Recipe:
     """A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method with
     the same settings. "" starts from the pretrained encoder."""
     epochs: AtLeastOne = 3
-    """Passes over the data."""
     lr: Rate = 3e-5
     """Peak learning rate of the encoder, or of its adapters."""
     clip: NotNegative = 0.0
@@ -184,11 +181,9 @@ class SentenceRecipe(Recipe):
     """How a model learns from rated sentence pairs."""
 
     train: tuple[Source, ...]
-    """Sources of training rows."""
     validation: tuple[Source, ...] = ()
     """Sources of the rows that decide which weights are kept."""
     loss: Loss = Field(default_factory=Loss)
-    """The loss."""
     teacher: tuple[str, ...] = ()
     """Models whose mean score is learnt too, see `Loss.teacher`."""
     batching: Batching = "rows"
@@ -202,7 +197,6 @@ class SentenceRecipe(Recipe):
     dropout: Annotated[Share | None, OrNone] = None
     """Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs."""
     lora: Lora = Field(default_factory=Lora)
-    """The adapters."""
     blend: Annotated[Number, Field(gt=0, le=1)] = 1.0
     """How far the weights go from those of the start (0) to the trained ones (1) in the end. In between they often
     keep more of what the start knew (Wortsman et al. 2022, arXiv:2109.01903)."""
@@ -352,11 +346,7 @@ def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> Sent
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe, overrides: Sequence[str] = ()) -> Recipe:
-    """Return a recipe from a TOML file, a table, or a recipe.
-
-    Args:
-        recipe: Path of the file, the table, or the recipe itself.
-        overrides: As in `from_dict`.
+    """Return a recipe from a TOML file, a table, or a recipe, with overrides as in `from_dict`.
 
     Raises:
         ConfigError: If the file cannot be read, or a key or value is wrong.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import numpy as np
 from annotated_doc import Doc
 
+from condviz import __version__
 from condviz.data import corpora
 from condviz.errors import ConfigError, TrainingError, TrainingStopped, require
 from condviz.models.manifest import CALIBRATION, MANIFEST, check_replaceable, read_manifest
@@ -25,7 +26,6 @@ from condviz.paths import CHECKPOINTS
 from condviz.training.job import read_records
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, from_dict, load_recipe
 from condviz.types import Trained
-from condviz.version import __version__
 
 if TYPE_CHECKING:
     from condviz.encoder.cache import EmbeddingCache
@@ -99,8 +99,6 @@ def carry_out(
     """Train as `train` does, with what jobs need; the other arguments and errors are those of `train`.
 
     Args:
-        recipe: What and how.
-        out, resume, device, report: As in `train`.
         folder: Where states and log are kept; None takes a hidden folder beside `out`.
         steer: Asked after each step whether to save and stop.
         probes: Pairs whose scores are noted at the start and at each evaluation.
@@ -269,10 +267,6 @@ class Run:
         if self.log.is_file():
             whole, newline, _ = self.log.read_bytes().rpartition(b"\n")
             self.log.write_bytes(whole + newline)
-
-    def complete(self, state: Path) -> None:
-        """Mark a saved state as whole."""
-        (state / COMPLETE).touch()
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Add a record to the log."""
