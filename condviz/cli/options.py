@@ -22,7 +22,7 @@ from condviz.data.files import check_target, write_text
 from condviz.data.pairs import PairTable, read_pairs
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 from condviz.models.registry import ON, load
-from condviz.store.build import build_store
+from condviz.store.build import OnRay, build_store
 
 if TYPE_CHECKING:
     from condviz.evaluation.dataset import Dataset
@@ -89,8 +89,6 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
     """Return a model that computes its scores and vectors where --ray says; machines there load it by its name."""
     if options.ray is None:
         return model
-    from condviz.store.scale import OnRay
-
     return cast("ConditionalScorer", OnRay(model, options.ray, options.workers))
 
 

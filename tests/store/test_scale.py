@@ -27,7 +27,6 @@ PAIRS = [(one, other) for one in SENTENCES for other in SENTENCES if one != othe
 """More rows than one worker is sent at once."""
 pytest.importorskip("lance")
 ray = pytest.importorskip("ray")
-scale = pytest.importorskip("condviz.store.scale")
 pytestmark = pytest.mark.slow
 
 
@@ -58,7 +57,7 @@ def test_a_cluster_makes_the_same_store_though_a_worker_dies(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "SLICE_ROWS", 4)
-    monkeypatch.setattr(scale, "WINDOW", 30)
+    monkeypatch.setattr(build, "WINDOW", 30)
     source = write_csv(tmp_path / "a.csv", 160)
     killed = []
 
@@ -76,9 +75,9 @@ def test_a_cluster_makes_the_same_store_though_a_worker_dies(
 
 
 def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale, "TABLE_ROWS", 3)
+    monkeypatch.setattr(build, "TABLE_ROWS", 3)
     model, told = registry.load(folder), []
-    remote = scale.OnRay(model, "local", workers=2)
+    remote = build.OnRay(model, "local", workers=2)
     columns = (SENTENCES * 2, SENTENCES[::-1] * 2, ["the sport", "the mood"] * len(SENTENCES))
     different = len(set(zip(*columns, strict=True)))
     found = remote.score(*columns, progress=lambda *now: told.append(now))
@@ -92,9 +91,9 @@ def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeyp
 def test_a_command_prints_the_same_with_a_cluster(
     command: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    monkeypatch.setattr(scale, "TABLE_ROWS", 3)
-    asked, run = [], scale.map_slices
-    monkeypatch.setattr(scale, "map_slices", lambda *args, **options: asked.append(options) or run(*args, **options))
+    monkeypatch.setattr(build, "TABLE_ROWS", 3)
+    asked, run = [], build.map_slices
+    monkeypatch.setattr(build, "map_slices", lambda *args, **options: asked.append(options) or run(*args, **options))
     head = "text,condition" if command.startswith("map") else "sentence1,sentence2,condition,label"
     rows = [[one, other, "the sport", str(number % 5 + 1)] for number, (one, other) in enumerate(PAIRS)]
     rows = [row[::2] if command.startswith("map") else row for row in rows]
@@ -112,7 +111,7 @@ def test_a_command_prints_the_same_with_a_cluster(
 def test_what_a_cluster_cannot_do_is_told(folder: str) -> None:
     model = registry.load(folder)
     with pytest.raises(ConfigError, match="from 1 to 2"):
-        scale.OnRay(model, "local", workers=3).score(["a"], ["b"], ["c"])
+        build.OnRay(model, "local", workers=3).score(["a"], ["b"], ["c"])
     other = replace(Identity.of(model), weights="0" * 64)
     with pytest.raises(CondvizError, match="cluster could not"):
-        list(scale.map_slices([[["a cat"]]], other, "encode_sentences", workers=1))
+        list(build.map_slices([[["a cat"]]], other, "encode_sentences", workers=1))
