@@ -232,7 +232,7 @@ class Topic:
     """Its most distinctive words, best first."""
     x: float
     y: float
-    """The middle of its upper edge on the map, where a label covers none of its points."""
+    """Its topmost point, above which a label covers none of its points."""
     size: int
 
 
@@ -250,11 +250,13 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]
     number = int(clusters.max()) + 1
     if number < 2:
         return ()
+    # A sentence under several conditions is one: its words would stand in several sentences.
+    numbers, different = zip(*dict.fromkeys(zip(clusters.tolist(), texts, strict=True)), strict=True)
     topics = []
-    for cluster, words in enumerate(distinctive_words(texts, clusters)):
+    for cluster, words in enumerate(distinctive_words(different, np.array(numbers))):
         if words:
             places = layout[clusters == cluster].astype(np.float64)
-            x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)
+            x, y = places[places[:, 1].argmax()].round(4).tolist()
             topics.append(Topic(words, x, y, len(places)))
     return tuple(sorted(topics, key=lambda topic: -topic.size)[:MAX_TOPICS])
 

@@ -85,31 +85,44 @@ class Colouring:
 def headline(result: EmbeddingMap) -> str:
     """Return the answer of a map in one sentence: what conditioning does to neighbours, as far as it can be told.
 
-    Without values it tells of the nearest one alone: in a small map all others are among the ten nearest.
+    Without values it tells of the nearest one alone: in a small map all others are among the ten nearest; where
+    sentences stand under several conditions, of those under which most and fewest get another one.
     """
     points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None or chance is None:
-        once, nearest = points.copies[0], [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
-        of = counted(float((nearest[0] != nearest[1])[once].mean()), len(once)) + " of" * (len(once) >= COUNTED)
-        unit = "pairs of a sentence and a condition" if points.within else "sentences"
-        return f"Once the condition is read, {of} {unit} get a new nearest neighbour."
+        moved = {"the condition": points.copies[0]}
+        if points.within:
+            moved = {group: [row for row in points.copies[0] if points.conditions[row] == group]
+                     for group in points.groups}  # fmt: skip
+        nearest = [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
+        shares = {group: float((nearest[0] != nearest[1])[rows].mean()) for group, rows in moved.items()}
+        most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+        first, last = (counted(shares[group], len(moved[group])) for group in (most, least))
+        of = first + " of" * (len(moved[most]) >= COUNTED)
+        if len(moved) == 1:
+            return f"Once {most} is read, {of} sentences get a new nearest neighbour."
+        other = f"under “{least}”, {last}" if first != last else "under the others about as many"
+        return f"Under “{most}”, {of} sentences get a new nearest neighbour; {other}."
     sides = result.before.neighbors, result.after.neighbors
     rise, above = judge_values(*sides, points)
     if rise.says == "few":
         few = f"{rise.n} sentence{'s have' if rise.n != 1 else ' has'} a known value"
         return f"{few}, and {FEWEST} are needed to say whether the condition brings the same values together."
+    name, each = "value", ""
+    if points.crossed:
+        name, each = f"“{points.value}”", f", under {len(points.groups)} conditions each" * (len(points.groups) > 1)
     figures = (
         f"{_percent(before)} of the nearest ones before reading the condition, {_percent(after)} after "
-        f"({_percent(chance)} by chance; {rise.n:,} sentences)"
+        f"({_percent(chance)} by chance; {rise.n:,} sentences{each})"
     )
     if rise.sure:
-        return f"Sentences with the same value are neighbours {rise.says} often: {figures}."
+        return f"Sentences with the same {name} are neighbours {rise.says} often: {figures}."
     if above.says == "more":
         told = "are neighbours more often than by chance, but not surely more often than before"
     else:
         told = "are not surely neighbours more often than before, nor than by chance"
-    return f"Sentences with the same value {told}: {figures}."
+    return f"Sentences with the same {name} {told}: {figures}."
 
 
 def colouring(result: EmbeddingMap, name: str = "") -> Colouring:

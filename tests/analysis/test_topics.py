@@ -28,3 +28,8 @@ def test_no_clusters_and_no_words_give_no_names() -> None:
 def test_a_word_that_is_about_as_frequent_elsewhere_names_nothing() -> None:
     texts = ["old red barn", "old red gate", "old red roof", "old car", "old bus", "new tram"]
     assert distinctive_words(texts, np.array([0, 0, 0, 1, 1, 1]))[0] == ("red",)
+
+
+def test_a_sentence_under_several_conditions_names_no_cluster_by_itself() -> None:
+    apart = np.repeat([[0.0, 0.0], [9.0, 9.0]], 10, axis=0) + np.random.default_rng(0).standard_normal((20, 2))
+    assert name_clusters(apart, ["quick dogs"] * 10 + ["slow dogs"] * 10) == ()

@@ -98,6 +98,18 @@ def test_without_values_the_headline_is_about_the_nearest_sentence() -> None:
     assert "20 of 20 sentences" in headline(other)
 
 
+def test_of_sentences_under_several_conditions_the_headline_names_most_and_least() -> None:
+    made = make_map(["a"] * 12 + ["b"] * 12, [*"xy" * 12], [f"Sentence {i}." for i in range(12)] * 2)
+    before = replace(made.before, values=())
+    turned = np.concatenate([before.neighbors.indices[:12], before.neighbors.indices[12:, ::-1]])
+    after = replace(before, neighbors=replace(before.neighbors, indices=turned))
+    told = headline(replace(made, before=before, after=after))
+    assert told == "Under “b”, 12 of 12 sentences get a new nearest neighbour; under “a”, 0 of 12."
+    crossed = headline(replace(made, points=replace(made.points, crossed=True)))
+    assert "the same “value”" in crossed
+    assert "12 sentences, under 2 conditions each)" in crossed
+
+
 def test_shapes_are_explained_where_the_legend_does_not_use_them() -> None:
     assert shapes(FEW, colouring(FEW, "condition")) == []
     told = shapes(FEW, colouring(FEW, "change"))

@@ -146,6 +146,8 @@ class MapTab:
         # A stopped run must not leave its progress on the picture.
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
+        to_map = "() => document.querySelector('#cv-map-stage').scrollIntoView({ block: 'nearest' })"
+        self.run.click(None, js=to_map, **PRIVATE)
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, *stale, **light)

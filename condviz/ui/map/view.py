@@ -286,6 +286,8 @@ def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
     from condviz.plots.maps import headline
 
     flags = {"picked": picked, "typing": picked and bool(shown.search), "asked": asked}
+    points = shown.result.points
+    flags["several"] = points.crossed and bool(points.value) and len(points.groups) > 1
     return render("map/head.html", headline=headline(shown.result), result=shown.result, shown=shown, **flags)
 
 
