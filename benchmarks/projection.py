@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.manifold import trustworthiness
 
 from benchmarks.common import Result, options, report, times_in_turns
+from condviz.analysis.geometry import nearest
 from condviz.analysis.layout import Layout, project, warm_up
-from condviz.analysis.neighbors import nearest
 
 ALLOWED_S = {60: 1.0, 1_000: 2.0, 10_000: 15.0}
 DIMENSION = 384

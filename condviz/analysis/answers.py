@@ -93,11 +93,6 @@ class Hits(Result):
         """How many hits are similar enough to count."""
         return sum(hit.good for hit in self.hits)
 
-    @property
-    def exact(self) -> bool:
-        """Whether every text that was searched was also scored under the condition."""
-        return self.read == self.searched
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/search` endpoint."""
         hits = [

@@ -99,10 +99,7 @@ def compare(
 
 
 def add_words(model: ConditionalScorer, comparison: Comparison, *, progress: Progress | None = None) -> Comparison:
-    """Add to a comparison what each word does to the score under each condition, by leaving it out.
-
-    The model is the first of the comparison; `progress` is told (conditions done, m).
-    """
+    """Add to a comparison what each word does to the score of its first model, by leaving it out."""
     found = []
     for done, condition in enumerate(comparison.conditions, start=1):
         found.append(leave_one_word_out(model, comparison.sentence1, comparison.sentence2, condition))
@@ -192,10 +189,7 @@ def distinct(places: Sequence[int]) -> list[int]:
 def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     """Return the conditions of the library that both sentences tell, each meaning once: `FITTING` at most.
 
-    Others, such as the number of animals where there are none, get scores that mean nothing.
-
-    Raises:
-        DataError: If there is none.
+    Others, such as the number of animals where there are none, get scores that mean nothing; of none, DataError.
     """
     told, beyond = tell_library([sentence1, sentence2])
     shared = np.flatnonzero(told.all(axis=0) & (beyond.max(axis=0) >= CLEAR))
@@ -213,16 +207,9 @@ def rank_conditions(
     *,
     progress: Progress | None = None,
 ) -> list[RankedCondition]:
-    """Rank conditions by the similarity of a pair under them, highest first.
+    """Rank conditions, by default those of the library that fit, by the similarity of a pair, highest first.
 
-    Args:
-        model: Any model.
-        sentence1, sentence2: The pair.
-        conditions: Those to try; by default those of the library that fit the sentences.
-        progress: As in `ConditionalScorer.score`.
-
-    Raises:
-        DataError: If a text is not usable, or the library has no condition that fits.
+    Raises DataError if a text is not usable, or the library has no condition that fits.
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions

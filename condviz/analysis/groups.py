@@ -293,11 +293,9 @@ MOST_READ = 5_000
 def open_with_model(
     store: str | Path | Corpus, model: str | ConditionalScorer | None, *, fewest: int, bounded: bool = True
 ) -> tuple[Corpus, ConditionalScorer]:
-    """Open a corpus with the model that is to read it, see `group_by`.
+    """Open a corpus, of `fewest` texts or more and, where it is `bounded`, not too many, with the model that reads it.
 
-    Raises:
-        DataError: If it has fewer texts than `fewest`, or is `bounded` and has too many.
-        ConfigError: If the model has no vectors under a condition.
+    Raises ConfigError if the model has no vectors under a condition.
     """
     loaded = None if model is None else load(model)
     corpus = open_corpus(store, loaded)

@@ -13,6 +13,9 @@ from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
 from condviz.types import Progress, Record
 
+SHUFFLES = 200
+"""Of the group labels, in all, spread evenly over the clusters of the seeds."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -31,17 +34,14 @@ class KMeansImpurity(Record):
     """Impurity of K-means clusters over several seeds, beside what chance gives."""
 
     mean: float
-    """Mean over the seeds, nats."""
     std: float
-    """Standard deviation over the seeds (divided by their number), nats."""
+    """Over the seeds, nats; the deviation is divided by their number."""
     per_seed: tuple[float, ...]
-    """One value per seed, nats."""
     chance: float
     """Mean with group labels shuffled, same clusters and group sizes, nats."""
     p_value: float
     """Share of the shuffles (the real labels counted as one) that are as pure as the real labels or purer."""
     clusters: int
-    """K."""
     table: Table
     """Groups by clusters, of the first seed."""
     labels: np.ndarray
@@ -73,11 +73,7 @@ def impurity(groups: Sequence[str | int], clusters: Sequence[str | int]) -> floa
     """Measure how far the members of each group are spread over the clusters: nats, 0 if each lies in one cluster.
 
     I = - sum over groups i of |C_i| / |S| times the sum over clusters j of p_ij log p_ij, where p_ij is the share of
-    group i that lies in cluster j, and 0 log 0 = 0.
-
-    Args:
-        groups: Group (condition) of each of n members.
-        clusters: Cluster of each member.
+    group i that lies in cluster j, and 0 log 0 = 0. Both are those of n members.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.
@@ -92,7 +88,6 @@ def kmeans_impurity(
     num_clusters: int | None = None,
     seeds: Sequence[int] = tuple(range(10)),
     num_starts: int = 10,
-    num_shuffles: int = 200,
     progress: Progress | None = None,
 ) -> KMeansImpurity:
     """Cluster embeddings by K-means and measure the impurity, over several seeds and beside shuffled labels.
@@ -100,14 +95,9 @@ def kmeans_impurity(
     Args:
         embeddings: Shape (n, d), finite. Clustered as they are: scale them to length 1 first to cluster by direction.
         groups: Group (condition) of each row.
-        num_clusters: K; None takes the number of groups.
+        num_clusters: K, in [1, n]; None takes the number of groups.
         seeds: Seeds of K-means, each of `num_starts` starts, and of the shuffles; at least one.
-        num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
         progress: Told the seeds done.
-
-    Raises:
-        DataError: If embeddings and groups do not fit each other, or the embeddings hold a NaN.
-        ConfigError: If K is not in [1, n].
 
     Source: Hyper-CL (Yoo et al. 2024), section 5.2: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the
     base of the logarithm are not given there; these are ours.
@@ -125,7 +115,7 @@ def kmeans_impurity(
             progress(number, len(seeds))
         labels.append(kmeans(clusters, n_init=num_starts, random_state=seed).fit(vectors).labels_)
     values = np.array([_impurity_of_codes(codes, label, clusters) for label in labels])
-    chance, p_value = _against_chance(codes, labels, values, num_shuffles=num_shuffles, seeds=seeds)
+    chance, p_value = _against_chance(codes, labels, values, seeds)
     return KMeansImpurity(
         mean=float(values.mean()),
         std=float(values.std()),
@@ -139,15 +129,15 @@ def kmeans_impurity(
 
 
 def _against_chance(
-    codes: np.ndarray, labels: Sequence[np.ndarray], values: np.ndarray, *, num_shuffles: int, seeds: Sequence[int]
+    codes: np.ndarray, labels: Sequence[np.ndarray], values: np.ndarray, seeds: Sequence[int]
 ) -> tuple[float, float]:
     generator = np.random.default_rng(list(seeds))
-    which = np.arange(num_shuffles) % len(labels)
+    which = np.arange(SHUFFLES) % len(labels)
     clusters = int(max(label.max() for label in labels)) + 1
     shuffled = [_impurity_of_codes(generator.permutation(codes), labels[int(index)], clusters) for index in which]
     # Rounding must not decide between equal tables.
     as_pure = int(np.sum(np.array(shuffled) <= values[which] + 1e-12))
-    return float(np.mean(shuffled)), (1 + as_pure) / (1 + num_shuffles)
+    return float(np.mean(shuffled)), (1 + as_pure) / (1 + SHUFFLES)
 
 
 def _impurity_of_codes(groups: np.ndarray, clusters: np.ndarray, num_clusters: int) -> float:

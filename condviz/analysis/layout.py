@@ -25,8 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from condviz.analysis.geometry import principal_axes, unit_rows
-from condviz.analysis.neighbors import nearest
+from condviz.analysis.geometry import nearest, principal_axes, unit_rows
 from condviz.errors import DataError, require
 from condviz.types import Progress
 
@@ -65,14 +64,11 @@ def project(
     Args:
         before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
         made: How.
+        made: How; UMAP needs neighbourhoods.
         progress: Called with (done, total) rounds; may raise to stop.
 
     Returns:
         Both layouts, (n, 2) float32 each; how they were really made; notes.
-
-    Raises:
-        DataError: If the rows do not match, there is none, or one is not finite.
-        MissingExtraError: If scikit-learn or umap-learn is not installed.
     """
     from scipy.linalg import orthogonal_procrustes  # slow to import, and the start of the page does not need it
 
@@ -237,11 +233,9 @@ class Topic:
 
 
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:
-    """Find clusters on a map and name each by words that are frequent in it and rare outside.
+    """Find at most `MAX_TOPICS` clusters on a map, and name them by words that are frequent in each and rare outside.
 
-    Returns:
-        The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
-        `MOST_POINTS` points.
+    The largest come first; there are none of fewer than two clusters, or of more than `MOST_POINTS` points.
     """
     smallest = max(4, round(np.sqrt(len(layout)) / 2))
     if not 2 * smallest <= len(layout) <= MOST_POINTS:
@@ -264,13 +258,10 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]
 def distinctive_words(
     texts: Sequence[str], clusters: np.ndarray, *, num_words: int = 3, share: float = 0.25
 ) -> list[tuple[str, ...]]:
-    """Return the words that are frequent in each cluster and rare outside, best first.
+    """Return the words that are frequent in each cluster and rare outside, best first, `num_words` at most.
 
-    Args:
-        texts: n sentences.
-        clusters: (n,) number of the cluster of each, from 0; negative for none.
-        num_words: Words at most; each occurs in two sentences of its cluster or more.
-        share: Of the sentences of a cluster, how many at least have the word.
+    Each occurs in two sentences of its cluster or more, and in this share of them. The clusters are numbers of n texts,
+    from 0; negative for none.
     """
     number = int(clusters.max()) + 1
     text = require("sklearn.feature_extraction.text", "viz")

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from cachetools import LRUCache, cached
 
-from condviz.analysis.geometry import turn_at_random, unit_rows
+from condviz.analysis.geometry import turn_at_random, unit_rows, value_agreement
 from condviz.analysis.impurity import KMeansImpurity, impurity, kmeans_impurity
-from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.errors import ConfigError, require
 from condviz.methods import ConditionalEncoder, ConditionalScorer
@@ -46,14 +45,11 @@ def trace_router(
     """Follow a sentence through the routed layers of CSR.
 
     Args:
-        model: A CSR model with the paper's router.
+        model: A CSR model with the paper's router; another one raises ConfigError.
         sentence, condition: The texts.
         layer: Number of a routed layer, from 1; None takes the last.
-        temperature: Divides the scores in every routed layer; 1 is the model as it was trained. Where it grows, all
-            weights come to be 1 / L, and the condition no longer matters.
-
-    Raises:
-        ConfigError: If the model has no such router or no such layer, or the temperature is not positive.
+        temperature: Above 0, divides the scores in every routed layer; 1 is the model as it was trained. Where it
+            grows, all weights come to be 1 / L, and the condition no longer matters.
 
     Source:
         Lin et al. 2024, Eq. 1. The temperature is ours.
@@ -103,11 +99,7 @@ def _cluster(unit: np.ndarray, conditions: Sequence[str]) -> KMeansImpurity:
 
 
 def measure(vectors: np.ndarray, points: MapPoints) -> dict[str, Any]:
-    """Measure one space; by direction, as the score is a cosine.
-
-    Args:
-        vectors: (n, d), one per point.
-        points: Sentences, each under a condition, with its answer.
+    """Measure one space, (n, d) with a vector per point, by direction, as the score is a cosine.
 
     Returns:
         "impurity" of K-means clusters against conditions (nats, mean over `SEEDS`); "agreement", the share of the
@@ -134,14 +126,11 @@ def measure_spaces(
     Args:
         model: Any with vectors.
         points: Sentences, each under a condition, with its answer.
-        names: Of `SPACES`, those to measure.
+        names: Of `SPACES`, those to measure; "chance" is behind them, with shuffled answers and conditions.
         seed: Of the random matrices, one per condition.
         centred: Take the mean of all sentences off before the random matrices.
         label: Length of the piece with which a vector of length 1 is made longer: one number per condition, `label` for
             its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
-
-    Returns:
-        Name -> what `measure` returns; "chance" -> both measures with shuffled answers and conditions.
     """
     alone = unit_rows(model.encode_sentences(list(points.texts)))
     own = np.array([points.groups.index(condition) for condition in points.conditions])
@@ -204,13 +193,9 @@ def read_offsets(model: ConditionalScorer, sentences: Sequence[str], condition: 
 
 
 def plane(origin: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Return three points in the plane through them: the first at 0, lengths and angles as in the full space.
+    """Return points (d,) in the plane through them, lengths and angles as in the full space: (2, 2).
 
-    Args:
-        origin, one, two: (d,) each.
-
-    Returns:
-        (2, 2) places of the second and third; the second lies on the first axis.
+    The origin is at 0, the first point on the first axis.
     """
     a, b = one - origin, two - origin
     length = np.linalg.norm(a)
@@ -243,13 +228,10 @@ def make_toy(unasked: float) -> Toy:
 
 
 def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
-    """Project all items by what the first half teaches.
+    """Project all items to a dimension by what the first half teaches.
 
-    Args:
-        toy: The items.
-        name: Of `PROJECTIONS`; "linear" is a matrix without bias trained, as in CASE, so that the cosine of two
-            items comes near 1 where they have the same answer and 0 where not.
-        dimension: Of the result.
+    Of `PROJECTIONS`, "linear" is a matrix without bias trained, as in CASE, so that the cosine of two items comes near
+    1 where they have the same answer and 0 where not.
     """
     half = TOY_ITEMS // 2
     if name == "none":

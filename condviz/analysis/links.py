@@ -130,10 +130,8 @@ def describe_entity(
 ) -> LinkProfile:
     """Ask about one entity under the relations that fit it, `MOST_ASKED` at most.
 
-    Args:
-        model, head, graph, progress: As in `predict_links`, and so are the errors.
-        asked: A question to ask first, as (relation, direction), where `head` is none.
-        folder: Where vectors of entities are kept on disk; by default the folder of the program.
+    A question that was `asked`, as (relation, direction), comes first where `head` is none. Vectors of entities are
+    kept in a folder on disk, by default that of the program. Else, and for errors, as `predict_links`.
     """
     predictor = get_predictor(model, graph, folder=folder)
     if question := parse_question(predictor.graph, head):
@@ -167,14 +165,7 @@ class _Asked:
 class LinkPredictor:
     """Answers questions about one graph with one model; safe to use from several threads.
 
-    Args:
-        graph: The graph.
-        model: Any encoder.
-        folder: Where vectors of entities are kept; see `condviz.evaluation.kgc.entity_vectors`.
-
-    Raises:
-        ConfigError: If the model has no vectors.
-        DataError: If the graph has only one entity, which leaves no answer.
+    Raises ConfigError if the model has no vectors, and DataError for a graph of one entity, which leaves no answer.
     """
 
     def __init__(self, graph: Graph, model: ConditionalScorer, *, folder: Path | None = None) -> None:
@@ -247,15 +238,11 @@ class LinkPredictor:
         """
         asked = self._find(head)
         fits = self._fits(asked)
-        known = [] if asked.number is None else self.relations_of(asked.number)
-        fits[known] += 1
+        if asked.number is not None:
+            directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
+            fits[directed[directed[:, 0] == asked.number, 1]] += 1
         order = np.argsort(-fits.round(3), kind="stable")
         return [int(number) for number in order[:count] if fits[number] >= fit] or [int(order[0])]
-
-    def relations_of(self, entity: int) -> list[int]:
-        """Return the relations in [0, 2N) under which the graph knows an answer for an entity, ascending."""
-        directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
-        return np.unique(directed[directed[:, 0] == entity, 1]).tolist()
 
     def nearest(self, head: str, k: int = 5) -> list[str]:
         """Return the labels of the k entities most like an entity without any relation, itself left out."""

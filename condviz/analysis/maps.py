@@ -10,17 +10,10 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis.geometry import (
-    SILHOUETTE_SAMPLE,
-    describe_matrices,
-    isotropy,
-    silhouette,
-    turn_at_random,
-    unit_rows,
-)
+from condviz.analysis import geometry
+from condviz.analysis.geometry import Neighbors, ValueAgreement, unit_rows
 from condviz.analysis.impurity import KMeansImpurity, kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
-from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError, check_count
 from condviz.spec import Field, Key, checked
@@ -39,7 +32,7 @@ MANY = 2000
 """Points above which K-means runs with 3 seeds of one start each, instead of 10 of ten."""
 NO_SILHOUETTE = (
     "The silhouette needs at least two conditions, and one with two sentences or more; of more than "
-    f"{SILHOUETTE_SAMPLE:,} points, in a random sample of so many."
+    f"{geometry.SILHOUETTE_SAMPLE:,} points, in a random sample of so many."
 )
 DIGITS = 4
 """Of coordinates and cosines in JSON."""
@@ -209,11 +202,11 @@ def build_map(
     groups = once.conditions if points.within else None
     for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
         step = part(progress, 0.8 + 0.08 * turn, 0.88 + 0.08 * turn)
-        near = nearest(vectors[first], NEIGHBORS, groups=groups, progress=part(step, 0, 0.2)).with_copies(first, of)
-        values = value_agreement(vectors[first], once.conditions, once.values) if once.values else ()
+        near = geometry.nearest(vectors[first], NEIGHBORS, groups=groups, progress=part(step, 0, 0.2))
+        values = geometry.value_agreement(vectors[first], once.conditions, once.values) if once.values else ()
         topics = name_clusters(layout, points.texts)
         found = measure_space(vectors, points, clusters=clusters, progress=part(step, 0.2, 1)) if measures else None
-        sides.append(Side(layout, near, values, topics, found))
+        sides.append(Side(layout, near.with_copies(first, of), values, topics, found))
     info = model.info
     rest = part(progress, 0.96, 1)
     if measures and len(points.texts) > MANY:
@@ -224,9 +217,9 @@ def build_map(
         made=made,
         before=sides[0],
         after=sides[1],
-        change=knn_change(sides[0].neighbors, sides[1].neighbors),
+        change=geometry.knn_change(sides[0].neighbors, sides[1].neighbors),
         colour=shown,
-        matrices=describe_matrices(model, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
+        matrices=geometry.describe_matrices(model, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
         random_matrices=_random_matrices(before, points, clusters, part(rest, 0.5, 1)) if measures else None,
         notes=(*points.notes, *notes),
     )
@@ -235,15 +228,10 @@ def build_map(
 def measure_space(
     vectors: np.ndarray, points: MapPoints, *, clusters: int | None = None, progress: Progress | None = None
 ) -> Measures:
-    """Measure one space; what cannot be measured is explained and takes nothing else down.
+    """Measure one space, (n, d); what cannot be measured is explained and takes nothing else down.
 
-    K-means and silhouette go by direction (rows scaled to length 1), as the score of all these models is a cosine.
-
-    Args:
-        vectors: Shape (n, d).
-        points: The points behind them.
-        clusters: K; None takes the number of conditions.
-        progress: Called with (done, total); may raise to stop.
+    K-means, of as many clusters as there are conditions unless it is said, and silhouette go by direction (rows scaled
+    to length 1), as the score of all these models is a cosine.
     """
     unit, problems = unit_rows(vectors), {}
     first, _ = points.copies
@@ -256,8 +244,8 @@ def measure_space(
             return None
 
     clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, part(progress, 0, 0.6)))
-    spread = attempt("isotropy", lambda: isotropy(vectors, progress=part(progress, 0.6, 0.7)))
-    apart = silhouette(unit, np.asarray(points.conditions), metric="cosine")
+    spread = attempt("isotropy", lambda: geometry.isotropy(vectors, progress=part(progress, 0.6, 0.7)))
+    apart = geometry.silhouette(unit, np.asarray(points.conditions), metric="cosine")
     if apart is None:
         problems["silhouette"] = NO_SILHOUETTE
     return Measures(
@@ -306,7 +294,7 @@ def _impurity(unit: np.ndarray, points: MapPoints, clusters: int | None, progres
 
 
 def _value_impurity(unit: np.ndarray, points: MapPoints, progress: Progress | None) -> tuple[Mapping[str, Any], ...]:
-    parts = by_condition(unit, points.conditions, points.values)
+    parts = geometry.by_condition(unit, points.conditions, points.values)
     rows = []
     for number, (condition, own, labels) in enumerate(parts):
         if len(set(labels)) > MAX_GROUPS:
@@ -325,7 +313,7 @@ def _random_matrices(
     if len(points.texts) > MANY or not 2 <= len(points.groups) <= MAX_GROUPS:
         return None
     try:
-        found = _impurity(unit_rows(turn_at_random(before, points.conditions)), points, clusters, progress)
+        found = _impurity(unit_rows(geometry.turn_at_random(before, points.conditions)), points, clusters, progress)
     except CondvizError:
         return None
     return {"mean": found.mean, "std": found.std}

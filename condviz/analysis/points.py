@@ -126,16 +126,10 @@ def points_from_table(
     seed: int = 0,
     max_points: int = MAX_POINTS,
 ) -> MapPoints:
-    """Take points from a table: texts with a column of conditions, or crossed with conditions given here.
+    """Take points from a table: texts with a column of conditions, or crossed with the conditions given here.
 
-    Args:
-        table: As read.
-        text_column, condition_column, value_column: As the signature says; None guesses as `guess_columns`, "" takes
-            no column.
-        conditions: Cross every text with these in place of a condition column.
-        sample: As the signature says; the notes tell of it. None uses all rows.
-        seed: Of that draw.
-        max_points: The most that are allowed.
+    Columns that are None are guessed as by `guess_columns`, "" takes none. A sample of the rows is drawn by the seed,
+    and told in the notes.
     """
     table = read_table(table)
     table = replace(table, report=deepcopy(table.report))
@@ -178,14 +172,8 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
 
     After Hyper-CL (Yoo et al. 2024), figure 4 and section 5.2: three conditions, 20 sentences each, every sentence
     under one condition. Their sentences are from C-STS; ours are from families of scenes that no training has seen.
-
-    Args:
-        names: Aspects, each of which becomes one condition in its first wording.
-        per_group: Sentences per condition.
-        seed: Of the draw.
-
-    Returns:
-        Points with the columns "value" (the tag), "aspect" and "domain"; no family is used twice.
+    Each aspect becomes one condition in its first wording. The points have the columns "value" (the tag), "aspect" and
+    "domain"; no family is used twice.
     """
     families, aspects = load_families(), load_aspects()
     unknown = [name for name in names if name not in aspects]

@@ -175,17 +175,10 @@ def filter_rows(corpus: Corpus, where: str, contains: str) -> np.ndarray:
 def score_rows(
     model: ConditionalScorer, corpus: Corpus, query: str, *conditions: str | None, progress: Progress | None = None
 ) -> np.ndarray:
-    """Score every text of a corpus against a query by its stored vectors, which are read once.
+    """Score every text of a corpus against a checked query by its stored vectors, which are read once: (m, n) cosines.
 
-    Args:
-        model: The model of the vectors; with a condition, a `SeparableEncoder`.
-        corpus: n texts.
-        query: A checked text.
-        conditions: m checked texts; None, which is also taken where there are none, scores without a condition.
-        progress: Told (texts scored, n); may raise to stop.
-
-    Returns:
-        (m, n) float32, cosines.
+    The m conditions are checked texts, for a `SeparableEncoder`; None, which is also taken where there are none, scores
+    without a condition. `progress` is told (texts scored, n), and may raise to stop.
     """
     import torch
 

@@ -379,19 +379,7 @@ def delete_words(
 
     Marks without a letter or digit are deleted in neither case, and one word always stays. The random words of a draw
     are the same under every condition. A single sentence with router weights is compared with itself, shortened on one
-    side.
-
-    Args:
-        model: The model of the reading.
-        reading: From `condviz.analysis.words.read_words`.
-        num_words: As the signature says.
-        draws: Number of random draws.
-        seed: Decides the random words.
-        progress: As in `ConditionalScorer.score`.
-
-    Raises:
-        ConfigError: If `num_words` is not allowed.
-        DataError: If no sentence has two words.
+    side. Raises DataError if no sentence has two words.
 
     Source:
         Comprehensiveness: DeYoung et al. 2020, ERASER, arXiv:1911.03429; here against random words of the same text.

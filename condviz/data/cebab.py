@@ -58,17 +58,9 @@ def aspects() -> dict[str, Aspect]:
 
 
 def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
-    """Read one split; a family is an original with its edits.
+    """Read one split; a family is an original with its edits, which keep `copies` of labels that pass the check.
 
-    Texts that also occur in another split, and repeated ones, are left out.
-
-    Args:
-        folder: Where `FILE` is.
-        split: "train", "dev" or "test", as in the release.
-        copies: Whether edits keep the copied labels that pass the check.
-
-    Raises:
-        DataError: If the file is missing, has other columns, or a label has another value; names the row.
+    Texts that also occur in another split, and repeated ones, are left out. A DataError names the row.
     """
     groups: dict[str, list[Mapping[str, str]]] = defaultdict(list)
     rows = _rows(folder / FILE)

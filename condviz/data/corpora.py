@@ -37,16 +37,14 @@ CORPORA = {
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """One part of a corpus as it was found."""
+    """One part of a corpus as it was found; `problem` says why a number is None."""
 
     name: str
-    """For instance "train"."""
     rows: int | None = None
-    """Texts found; for C-STS, rows of the file. None if they cannot be read."""
+    """Texts; for C-STS, rows of the file."""
     pairs: int | None = None
-    """Contrasts: sentence pairs with two rated conditions. Or None."""
+    """Contrasts: sentence pairs with two rated conditions."""
     problem: str = ""
-    """Why something is None; otherwise ""."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +70,9 @@ def build(
     seed: Annotated[int, Doc("Decides the pairs; the same seed and files give the same rows")] = 0,
     password: Password | None = None,
 ) -> list[RatedPair]:
-    """Build the rated rows of one part of a corpus, the two rows of a contrast side by side.
+    """Build the rated rows of one part of a corpus, the two rows of a contrast side by side; no group is in two parts.
 
-    Args:
-        name: Key of `CORPORA`.
-        part: One of its parts. Splits are those of the release; groups never cross.
-        seed: As the signature says. C-STS has its own pairs, and rows without a partner behind them.
-        password: Asked for the password of C-STS, if it is needed; None takes CONDVIZ_CSTS_PASSWORD.
+    C-STS has its own pairs, and rows without a partner behind them; None as `password` takes CONDVIZ_CSTS_PASSWORD.
 
     Raises:
         DataError: If name or part do not exist, files are missing or damaged, or no pair is left.
@@ -94,16 +88,9 @@ def build(
 
 
 def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list[list[RatedPair]]:
-    """Build blocks of rated rows that share sentences and wordings, for training.
+    """Build blocks of rated rows that share wordings and at least so many `sentences`, for training; else as `build`.
 
-    Args:
-        name: Key of `CORPORA`; C-STS has single pairs only.
-        part: One of its parts; of the scenes only "train".
-        sentences: Minimum number of sentences in a block.
-        seed: Decides blocks and wordings.
-
-    Raises:
-        DataError: As `build`, or if the corpus or part has no blocks.
+    Raises DataError where there are only single pairs: of C-STS, and of all parts of the scenes but "train".
     """
     material = _read(name, part)
     if material.blocks is None:
@@ -113,11 +100,7 @@ def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list
 
 
 def conditions(name: str, part: str) -> frozenset[str]:
-    """Collect the conditions that rows of a part may ask for, without building them where that is not needed.
-
-    Raises:
-        DataError, MissingExtraError: As `build`.
-    """
+    """Collect the conditions that rows of a part may ask for, building these only where needed; errors as `build`."""
     material = _read(name, part)
     if material.conditions is not None:
         return material.conditions

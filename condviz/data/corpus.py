@@ -38,7 +38,6 @@ class RatedPair:
     """Number of the contrast; its two rows share it."""
     sentence1: str
     sentence2: str
-    """The sentences."""
     condition: str
     """A wording of the aspect."""
     label: int
@@ -99,23 +98,18 @@ class Corpus:
     """A corpus: what is known before it is read, and how to read it."""
 
     name: str
-    """Name that `corpora.build`, recipes and the command line take."""
     title: str
-    """One line."""
     licence: str
-    """Short name."""
     source: str
     """Where the files come from."""
     attribution: str
     """What has to be said where anything made from it is passed on."""
     files: tuple[str, ...]
-    """Expected files."""
     load: Callable[[Path, str, Password], Material]
     """Takes the folder of the corpus, the part and a password; raises DataError if files are missing or damaged."""
     folder: str = ""
     """Below the folder of the data; "" for what is part of this project."""
     parts: tuple[str, ...] = RELEASE
-    """Allowed parts."""
     home: Path | None = None
     """Folder of what is part of this project; None for others."""
     locate: Callable[[Path, str], Path | None] | None = None
@@ -160,13 +154,7 @@ def fraction(name: str) -> float:
 def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tuple[str, dict[str, str]]]:
     """Read a CSV or TSV file that the owners of a corpus published: for each row its place and its cells.
 
-    Args:
-        path: The file.
-        needed: Columns that must be there.
-        advice: What to do if the file is missing, for the message.
-
-    Raises:
-        DataError: If the file is missing, damaged or cut off, or has other columns.
+    Raises DataError if the file is missing, with this advice, is damaged or cut off, or lacks a `needed` column.
     """
     if not path.is_file():
         raise DataError(f"{path} cannot be read: No such file or directory. {advice}")
@@ -184,11 +172,7 @@ def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tupl
 
 
 def read_entries(folder: str | Path, form: TypeAdapter[T]) -> tuple[T, ...]:
-    """Read all lines of the .jsonl files of a folder, in alphabetical order, as entries of one form.
-
-    Raises:
-        DataError: If there is no such file, or a line is not of this form; names the line.
-    """
+    """Read the lines of the .jsonl files of a folder, in alphabetical order, as entries; a DataError names the line."""
     paths = sorted(Path(folder).glob("*.jsonl"))
     if not paths:
         raise DataError(f"There is no .jsonl file in {folder}. {_RESTORE}")

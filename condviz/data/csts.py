@@ -45,13 +45,10 @@ _BLOCK, _TAR_HEADER = 16, 512
 
 
 def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple[Pair, ...]:
-    """Read one part, from its CSV file if that is there, else from the archive.
+    """Read one part, from its CSV file if that is there, else from the archive, which takes the password.
 
-    Args:
-        folder: Where the files are.
-        part: "train", "dev" (official validation), "test" (no labels); "train90" and "dev10": train, divided for the
-            study of unseen conditions (Hyper-CL, section 5.3), with dev as its test.
-        password: Asked for the password of the archive, if the archive is needed.
+    "test" has no labels; "train90" and "dev10" are train, divided for the study of unseen conditions (Hyper-CL, section
+    5.3) that has dev as its test.
 
     Raises:
         DataError: If files are missing or damaged, the password is wrong, or a label is no number; says which.
@@ -151,11 +148,9 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
 
 
 def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
-    """Arrange the two conditions of each sentence pair side by side.
+    """Arrange the two conditions of each sentence pair side by side, with the label as it is and no aspect.
 
-    Returns:
-        The rated rows with the label as it is and no aspect: two rows a pair, side by side, sentence pairs in their
-        order; behind them those without a partner, each with a number of its own.
+    Sentence pairs keep their order; behind them come rows without a partner, each with a number of its own.
 
     Raises:
         DataError: If there is no row, no label, or no sentence pair with two conditions.
@@ -233,18 +228,11 @@ CHOSEN = ("reannotated70", "reannotated30")
 
 
 def load_reannotated(folder: str | Path, part: str, *, seed: int = 0) -> tuple[Pair, ...]:
-    """Read one part, without the rows that cannot be judged.
+    """Read one part of `REANNOTATED`, without the rows that cannot be judged; what is not in the folder is downloaded.
 
     Of validation, 2,620 rows remain, the set of the CASE paper. Conditions of 2,025 of them occur in train, too, and a
-    sentence of 1,212; "validation-unshared" leaves the latter out.
-
-    Args:
-        folder: Where the files are; those that are not there come from the hub.
-        part: One of the parts of `REANNOTATED`.
-        seed: Draws the sentence pairs of "reannotated70" and "reannotated30"; decides nothing else.
-
-    Raises:
-        DataError: If a file is neither here nor on the hub, or is another one.
+    sentence of 1,212; "validation-unshared" leaves the latter out. The seed draws the sentence pairs of "reannotated70"
+    and "reannotated30" alone. Raises DataError if a file is neither here nor on the hub, or is another one.
     """
     pairs = _read(Path(folder), TRAIN if part in ("train", *DIVIDED) else VALIDATION)
     if part in DIVIDED:

@@ -54,12 +54,9 @@ def aspects() -> dict[str, Aspect]:
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
-    """Read one split of the release, "train", "dev" or "test"; a family holds all texts of one meaning representation.
+    """Read one split of the release; a family holds all texts of one meaning representation, each once.
 
-    Repeated texts are left out.
-
-    Raises:
-        DataError: If the file is missing, has other columns, or an attribute or step is not known; names the row.
+    A DataError names the row whose attribute or step is not known.
     """
     path = folder / FILES[split]
     groups: dict[str, list[Scene]] = defaultdict(list)

@@ -15,24 +15,19 @@ Level = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True)
 class Example:
-    """One card of the gallery."""
+    """One card of the gallery; sentences and conditions fill the form."""
 
     id: str
-    """Short unique name."""
     grade: str
     """Either "simple", "realistic" or "data"."""
     domain: str
-    """For instance "captions"."""
     title: str
-    """A few words."""
     sentence1: str
     sentence2: str
     conditions: tuple[str, ...]
-    """What fills the form."""
     expected: tuple[Level, ...]
     """Per condition, how alike the sentences are."""
     note: str = ""
-    """What to look at."""
     fails: bool = False
     """The default model gets its order wrong; shown as such."""
 

@@ -46,14 +46,12 @@ _NOTHING = "none"
 
 @dataclass(frozen=True)
 class Aspect:
-    """A question that can be asked of many scenes."""
+    """A question that can be asked of many scenes, in several wordings (`phrasings`)."""
 
     name: str
-    """For instance "time_of_day"."""
     kind: Literal["ordinal", "categorical", "nominal"]
     """Either "ordinal" (values have an order), "categorical" (a closed set), or "nominal" (values lie in groups)."""
     phrasings: tuple[str, ...]
-    """Wordings of the condition."""
     values: tuple[str, ...] = ()
     """The values of an ordinal or categorical aspect, in order; empty for a nominal one."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -72,7 +70,6 @@ class Scene:
     role: str
     """Either "base", "paraphrase" or "edit"."""
     text: str
-    """The sentence."""
     aspects: Mapping[str, str]
     """Aspect -> value, as told by the sentence."""
     changed: tuple[str, ...] = ()
@@ -86,7 +83,6 @@ class Family:
     id: str
     """File and number, for instance "sport-001"."""
     domain: str
-    """For instance "hospitals"."""
     scenes: Annotated[tuple[Scene, ...], Field(alias="sentences")]  # as the files call them
     """In the order of `ROLES`."""
     local_phrasings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -114,33 +110,23 @@ def gold(aspect: Aspect | None, value1: str, value2: str) -> int:
 def rate(
     first: tuple[Family, Scene], second: tuple[Family, Scene], aspects: Mapping[str, Aspect]
 ) -> list[tuple[str, int]]:
-    """Rate two sentences under every aspect that both tell.
+    """Rate two sentences under every aspect that both tell: aspect and rating.
 
-    Returns:
-        Aspect and rating; the name of a local aspect, which only sentences of one family share, begins with the family:
-        "sport-001:x_handedness".
+    A local aspect, which only sentences of one family share, is named with the family: "sport-001:x_handedness".
     """
     (family1, scene1), (family2, scene2) = first, second
     ratings = []
     for name, value in scene1.aspects.items():
-        if name not in scene2.aspects:
-            continue
-        is_local = name.startswith(LOCAL)
-        if is_local and family1.id != family2.id:
-            continue
-        if is_local or name in aspects:
-            node = f"{family1.id}:{name}" if is_local else name
+        local = name.startswith(LOCAL)
+        if name in scene2.aspects and (family1.id == family2.id if local else name in aspects):
+            node = f"{family1.id}:{name}" if local else name
             ratings.append((node, gold(aspects.get(name), value, scene2.aspects[name])))
     return ratings
 
 
 @cache
 def wordings(corpus: str) -> Mapping[str, tuple[str, ...]]:
-    """Return aspect -> our wordings of the condition, for a corpus that has tags but no conditions.
-
-    Raises:
-        DataError: If assets/wordings.json is missing or damaged.
-    """
+    """Return aspect -> our wordings of the condition, for a corpus that has tags but no conditions."""
     path = ASSETS / "wordings.json"
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))[corpus]
@@ -188,19 +174,11 @@ class _Edge:
 def build_pairs(
     families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, cross: int = 1
 ) -> list[RatedPair]:
-    """Build rated rows from families, two for each sentence pair.
+    """Build rated rows from families, two for each sentence pair: in random order, the two of a pair side by side.
 
-    To keep families, aspects or wordings unseen, leave them out of `families`, of `aspects`, or of an aspect's
-    `phrasings`.
-
-    Args:
-        families: The families to use.
-        aspects: The shared aspects to ask for; others are not asked. Local aspects always are.
-        seed: The same seed and input give the same rows.
-        cross: Pairs to look for across families, for each sentence.
-
-    Returns:
-        Rows in random order of pairs, the two of a pair side by side, in either order.
+    Local aspects are always asked, shared ones only if they are in `aspects`. To keep families, aspects or wordings
+    unseen, leave them out of `families`, of `aspects`, or of an aspect's `phrasings`. For each sentence, `cross` pairs
+    across families are looked for.
     """
     rng = random.Random(seed)
     candidates = [*_within(families), *_across(families, aspects, rng, cross)]
@@ -338,18 +316,11 @@ def _wordings(
 def build_blocks(
     families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, sentences: int
 ) -> list[list[RatedPair]]:
-    """Divide the families into blocks and rate pairs inside each.
+    """Divide the families into blocks of at least so many `sentences`, but for the last, and rate pairs inside each.
 
-    Args:
-        families: The families to use.
-        aspects: The shared aspects to ask for, with the wordings to use; local aspects always are.
-        seed: The same seed and input give the same blocks.
-        sentences: How many sentences a block has, at least; the last one may have fewer.
-
-    Returns:
-        For each block rows like those of `build_pairs`: two for each contrast, the higher one first. Two
-        sentences can have several contrasts, which then count as different pairs. Aspects are about as often the
-        higher as the lower one. Blocks without a contrast are left out.
+    Rows are like those of `build_pairs`, the higher one of a contrast first. Two sentences can have several contrasts,
+    which then count as different pairs. Aspects are about as often the higher as the lower one. Blocks without a
+    contrast are left out.
     """
     rng = random.Random(seed)
     surplus = Surplus()

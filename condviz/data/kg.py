@@ -58,13 +58,9 @@ _ENDS = ("in", "at", "of", "for", "by", "on")
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the graph.
+    """A node of the graph: a unique label ("land_reform_NN_1"), and what encoders read: a name, and a definition or "".
 
-    Attributes:
-        id: As in the files, for instance "00260881".
-        label: Unique name, for instance "land_reform_NN_1".
-        name: What encoders read, for instance "land reform"; several entities may share it.
-        description: A definition, or "".
+    Several entities may share a name ("land reform").
     """
 
     id: str
@@ -88,9 +84,6 @@ class Graph:
     Relations count from 0 to N - 1, and the inverse of relation r is r + N, as in `condviz.evaluation.kgc`.
 
     Attributes:
-        name: For instance "wn18rr".
-        entities: E entities.
-        relations: N relations.
         splits: "train", "valid" and "test" -> (t, 3) int64: head, relation, tail. May be empty.
         hops: Steps to the candidates that re-ranking prefers; SimKGC takes 5 for WN18RR and 2 for FB15k-237.
         notice: Who has to be named where anything made from the graph is shown, and the licence.
@@ -166,11 +159,7 @@ class Graph:
     # Search
 
     def find_entity(self, text: str) -> int:
-        """Find one entity by its id, label or name, as `Names.find`.
-
-        Raises:
-            DataError: If there is none (similar names are given), or several of that name.
-        """
+        """Find one entity by id, label or name; a DataError lists similar names, or all entities of that name."""
         named = self.names.find(text)
         if len(named) == 1:
             return named[0]
@@ -183,13 +172,10 @@ class Graph:
         raise DataError(f"There is no entity {text[:80]!r} in {self.name}.{hint}")
 
     def search(self, text: str, *, limit: int = 20) -> list[int]:
-        """Find entities by a part of their name: the same name first, then those that begin with it, that hold it,
-        and names that are spelled alike; among equals the better connected ones first.
+        """Find at most `limit` entities by a part of their name, of equals the best connected first; "" finds those.
 
-        Args:
-            text: Any text; "" finds the best connected entities.
-            limit: How many at most.
-        """  # noqa: D205 (one sentence)
+        The same name comes first, then names that begin with the text, that hold it, and that are spelled alike.
+        """
         wanted = fold(text).replace("_", " ")
         meant = set(self.names.find(text))
         ranked = [(-1, -self._degrees[i], i) for i in meant]
@@ -204,12 +190,9 @@ class Graph:
         return [i for *_, i in sorted(ranked)[:limit]]
 
     def find_relation(self, text: str) -> int:
-        """Find a relation by its id or text, as `Names.find`: a number in [0, 2N).
+        """Find a relation by its id or text, as `Names.find`: a number in [0, 2N); a DataError lists what there is.
 
         Only what is no relation itself is read with "inverse " as the other direction of one.
-
-        Raises:
-            DataError: If there is none; the message lists all. If several have the text; it lists their ids.
         """
         inverse, wanted = 0, text.strip()
         found = self._kinds.find(wanted)
@@ -257,16 +240,10 @@ def build_graph(
     notice: str = "",
     place: Callable[[str, int], str] | None = None,
 ) -> Graph:
-    """Number entities and relations, and check the triples.
+    """Number entities and relations, and check the triples of ids; a missing split counts as empty.
 
-    Args:
-        name: Of the graph.
-        entities: At least one; ids and labels are unique, names are not blank. A label that is the id of another gets
-            its own id behind it.
-        relations: At least one; ids are unique.
-        splits: Split -> triples of ids; a missing split counts as empty.
-        hops, notice: As in `Graph`.
-        place: Says where a triple is, for messages, given its split and its number from 0.
+    A label that is the id of another entity gets its own id behind it. `place` says for messages where a triple is,
+    given its split and its number from 0.
 
     Raises:
         DataError: If something is there twice or not at all, an entity has no text, or a triple names what is missing.

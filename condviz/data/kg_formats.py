@@ -179,13 +179,9 @@ def _choose(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_files(paths: Sequence[Path], form: Form = _AUTOMATIC, report: Report | None = None) -> tuple[str, Graph]:
-    """Read a graph that a visitor uploaded: one table of triples, or three with the names of `TABLES`, anywhere.
+    """Read the files that a visitor uploaded, triples alone or all of `TABLES`: return their SHA-256, and the graph.
 
-    Returns:
-        The SHA-256 of the files, and the graph.
-
-    Raises:
-        DataError: If a table is missing, cannot be used, or is larger than what a visitor waits for.
+    Raises DataError if a table is missing, cannot be used, or is larger than what a visitor waits for.
     """
     content, files = sha256(str(form).encode()), _choose(paths)
     for path in files:

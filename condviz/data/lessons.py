@@ -63,50 +63,36 @@ class Question:
 
 @dataclass(frozen=True)
 class Step:
-    """One idea."""
+    """One idea: Markdown above the figure (`text`), below it (`after`), and for the teacher's page (`teacher`)."""
 
     title: str
-    """Heading."""
     text: str
-    """Markdown shown above the figure."""
     figure: dict[str, Any]
     """Name and parameters of the figure, as the lesson gives them; empty for a step without one."""
     after: str = ""
-    """Markdown shown below it."""
     teacher: str = ""
-    """Markdown for the teacher's page."""
     place: str = ""
     """File and line of the heading, for messages."""
 
 
 @dataclass(frozen=True, config=_CLOSED)
 class Lesson:
-    """A lesson."""
+    """A lesson: `id` is its name in links, `summary` is for its card."""
 
     id: str
-    """Its name in links."""
     number: int
-    """Its place."""
     title: Text
     minutes: Annotated[int, Field(ge=1, le=60)]
     summary: Text
-    """For its card."""
     aims: Annotated[tuple[Text, ...], Field(min_length=1)]
     """What a student can do afterwards."""
     prerequisites: Text
-    """What a student should know."""
     questions: Annotated[tuple[Question, ...], Field(min_length=1, max_length=6)]
-    """At the end."""
     steps: tuple[Step, ...] = field(default=())
-    """In order."""
 
 
 def load_lessons(folder: Path = LESSONS) -> tuple[Lesson, ...]:
-    """Read all lessons of a folder, in the order of their numbers.
-
-    Raises:
-        DataError: If a file is malformed; names file, line and what is allowed.
-    """
+    """Read all lessons of a folder, by their numbers; a DataError names file, line and what is allowed."""
     lessons = sorted((read_lesson(path) for path in folder.glob("*.md")), key=lambda lesson: lesson.number)
     for key in ("id", "number"):
         values = [getattr(lesson, key) for lesson in lessons]

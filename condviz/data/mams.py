@@ -30,11 +30,7 @@ def aspects() -> dict[str, Aspect]:
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
-    """Read one split of the release, "train", "dev" or "test"; a family is one sentence.
-
-    Raises:
-        DataError: If the file is missing, is damaged, or has another category or polarity; names the sentence.
-    """
+    """Read one split of the release; a family is one sentence. A DataError names the sentence that cannot be used."""
     path = folder / FILES[split]
     try:
         root = ElementTree.parse(path).getroot()

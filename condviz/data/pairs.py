@@ -151,12 +151,7 @@ def check_texts(
 ) -> tuple[Any, ...] | None:
     """Return the texts of a row as models read them; None, and rejected by the report, where one cannot be used.
 
-    Args:
-        report: Of the table.
-        place: Of the row.
-        record: Column -> cell.
-        columns: Role -> column.
-        ratings: Where they are given, the label is a rating and no text.
+    The columns are those of each role; with `ratings`, the label is a rating and no text.
     """
     try:
         read = []
@@ -247,18 +242,10 @@ def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, d
 def format_predictions(
     table: PairTable, scores: Mapping[str, np.ndarray], others: Mapping[str, Sequence[float]] = MappingProxyType({})
 ) -> str:
-    """Format the table as CSV with one more column `score_<model>` per model.
+    """Format the table as CSV with one more column `score_<model>` per model, and others by their names.
 
-    Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
-    the file can be scored again; names of columns are guarded against formulas.
-
-    Args:
-        table: What was scored.
-        scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
-        others: Further columns by their names.
-
-    Raises:
-        ValueError: If a model has another number of scores than the table has rows.
+    Columns of that name that the table already has, from an earlier run, are replaced; scores that are not finite are
+    blank. Cells stay as they came, so that the file can be scored again; names of columns are guarded against formulas.
     """
     added = {f"score_{name}": values for name, values in scores.items()} | dict(others)
     frame = table.to_frame().drop(columns=[name for name in table.columns if name in added])
@@ -315,17 +302,10 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
 
 
 def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str, str]:
-    """Choose for each role the column that is probably meant; the table's report says why.
+    """Choose for each role the column that is probably meant, "" where nothing fits; the table's report says why.
 
     First by name. Then the longest texts are the sentences of pairs, or the text, and the longest of the others the
     condition, if they are no ids; numbers from 1 to 5 the rating; and cells that repeat four times the values.
-
-    Args:
-        table: Any.
-        roles: `PAIR_COLUMNS`, or of `POINT_ROLES`.
-
-    Returns:
-        Role -> column, "" where nothing fits; no column twice.
     """
     free = [column for column in table.columns if column and not _SCORES.match(column)]
     ratings = Ratings()

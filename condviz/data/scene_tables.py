@@ -79,11 +79,7 @@ _TABLE = TypeAdapter(SceneTable)
 
 @cache
 def load_tables(folder: str | Path = TABLES) -> tuple[SceneTable, ...]:
-    """Read all tables, file by file in alphabetical order; once per process.
-
-    Raises:
-        DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
-    """
+    """Read all tables, file by file in alphabetical order, once per process; a DataError names the line."""
     return corpus.read_entries(folder, _TABLE)
 
 
@@ -100,14 +96,9 @@ def group_of(table: SceneTable) -> str:
 def contrast_rows(tables: Sequence[SceneTable], *, seed: int = 0, one_wording: bool = False) -> list[RatedPair]:
     """Build two rows for each contrast, side by side in random order; no row is in two contrasts.
 
-    Args:
-        tables: The tables to use.
-        seed: Decides wordings and which conditions are contrasted. The same table always gives the same rows.
-        one_wording: Whether an aspect has the same wording in all rows of its table.
-
-    Returns:
-        Rows with a number for each contrast. A pair can have two contrasts, the second one with swapped sentences.
-        Conditions of a table are about as often the higher as the lower one.
+    A pair can have two contrasts, the second one with swapped sentences. Conditions of a table are about as often the
+    higher as the lower one. The same table always gives the same rows, whatever other tables are there. With
+    `one_wording` an aspect has the same one in all rows of its table.
     """
     rows = []
     for table in tables:

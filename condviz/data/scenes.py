@@ -81,25 +81,14 @@ def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
 
 @cache
 def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
-    """Read all families, file by file in alphabetical order; once per process.
-
-    Raises:
-        DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
-    """
+    """Read all families, file by file in alphabetical order, once per process; a DataError names the line."""
     return corpus.read_entries(folder, _FAMILY)
 
 
 def build_part(
     families: Sequence[Family], aspects: Mapping[str, Aspect], part: str, *, seed: int = 0
 ) -> list[RatedPair]:
-    """Build the rated rows of one part.
-
-    Args:
-        families: All families of the corpus.
-        aspects: All shared aspects.
-        part: One of `PARTS`.
-        seed: Decides the pairs; the division itself never changes.
-    """
+    """Build the rated rows of one part of all families and shared aspects; the seed does not move the division."""
     # Few sentences tell two held-out aspects, so more partners are tried for them.
     return build_pairs(*select(families, aspects, part), seed=seed, cross=8 if part == "unseen_aspects" else 1)
 
@@ -165,12 +154,7 @@ def _folded(wording: str) -> str:
 
 
 def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPair]:
-    """Pair each sentence with its paraphrase (5), and with another family's sentence (1); the condition is blank.
-
-    Args:
-        families: At least two; of fewer there are no pairs.
-        seed: Decides the other sentences.
-    """
+    """Pair each sentence with its paraphrase (5), and with another family's sentence (1); the condition is blank."""
     rows = []
     for number, family in enumerate(families if len(families) > 1 else ()):
         base, paraphrase = family.scenes[:2]

@@ -54,11 +54,8 @@ _EXCERPT = 40
 def check_sentence(text: str, field: str) -> str:
     """Return a sentence as it is scored: outer blanks removed, line breaks and tabs turned into blanks.
 
-    Everything else stays as typed: case, accents in either Unicode form, emoji, right-to-left text, HTML.
-
-    Args:
-        text: The sentence.
-        field: Where it stands, for the message: "sentence 1", or "row 3, column sentence1".
+    Everything else stays as typed: case, accents in either Unicode form, emoji, right-to-left text, HTML. The `field`
+    is where it stands, for the message: "sentence 1", or "row 3, column sentence1".
 
     Raises:
         DataError: If it is not text, blank, longer than `MAX_SENTENCE_CHARACTERS`, or has control characters or halves
@@ -107,11 +104,7 @@ def fold(name: str) -> str:
 
 
 class Names:
-    """Finds things by their names. Names that differ are different: looser readings come after stricter ones.
-
-    Args:
-        columns: Names of the same n things, for instance their ids and labels; earlier columns go first.
-    """
+    """Finds n things by their names, in columns such as ids and labels; looser readings come after stricter ones."""
 
     def __init__(self, *columns: Sequence[str]) -> None:
         self.columns = [list(column) for column in columns]
@@ -199,15 +192,9 @@ def content_words(text: str) -> set[str]:
 
 
 def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values: np.ndarray) -> np.ndarray:
-    """Sum values of sub-tokens over words; a sub-token belongs to the word that it overlaps most.
+    """Sum values of sub-tokens, (..., L), over the words that they overlap most: (..., w) float32.
 
-    Args:
-        words: w words.
-        spans: Character span of each of L sub-tokens; empty for special tokens, which belong to no word.
-        values: (..., L).
-
-    Returns:
-        (..., w) float32. What belongs to no word is left out.
+    The spans are those of the characters of each sub-token; empty ones, of special tokens, belong to no word.
     """
     result = np.zeros((*values.shape[:-1], len(words)), dtype=np.float32)
     for column, (start, end) in enumerate(spans):

@@ -60,14 +60,9 @@ class Rows:
 def resample(
     rows: Rows, scores: Sequence[np.ndarray], right: Sequence[np.ndarray], *, resamples: int, seed: int
 ) -> list[dict[str, np.ndarray]]:
-    """Compute every figure on the same resamples of the clusters for each model.
+    """Compute every figure on the same resamples of the clusters for each model, whose scores, (n,), are finite.
 
-    Args:
-        rows: n rows, all rated.
-        scores: One (n,) array per model, finite.
-        right: One (q,) array per model, from `order_right`.
-        resamples: How many.
-        seed: Of the draws.
+    What is `right` is (q,) for each model, from `order_right`; all n rows are rated.
 
     Returns:
         Per model, for each of `FIGURES`: (resamples,) float64 in [-1, 1], NaN where a figure is not defined.
@@ -206,15 +201,12 @@ def measure(
         scores: M arrays (p,), higher is more similar.
         chosen: (n,) positions of the rows to use; None takes all.
         items: (q, 2) positions of the items to use, each with a row in `chosen`; None takes those with both rows there.
-        resamples: 0 for no intervals.
-        seed: Of the resamples, which are the same for every model.
+        resamples: For the intervals, the same for every model; 0 for none, at most a million.
+        seed: Of the resamples.
 
     Returns:
         M figures; and per clustering (sentence pairs first, then aspects) and model the resampled figures, for
         intervals of differences.
-
-    Raises:
-        ConfigError: If `resamples` is not a whole number from 0 to a million.
     """
     check_count("resamples", resamples, 0, 1_000_000)
     chosen = np.arange(len(rows.gold)) if chosen is None else chosen

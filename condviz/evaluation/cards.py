@@ -54,21 +54,11 @@ def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:
 
 
 def link_card(
-    name: str,
-    info: ModelInfo,
-    training: Mapping[str, Any],
-    metrics: Mapping[str, Mapping[str, float]],
-    *,
-    notice: str = "",
+    name: str, info: ModelInfo, training: Mapping[str, Any], metrics: Mapping[str, Mapping[str, float]], notice: str
 ) -> str:
-    """Format the card of a model that predicts links.
+    """Format the card of a model that predicts links; the notice says who made the graph, and its licence.
 
-    Args:
-        name: Name of the model.
-        info: Of the model.
-        training: As the trainer stores it.
-        metrics: Split -> figures, as `summarise_ranks` gives them: mean of both directions, filtered.
-        notice: Who made the graph, and its licence.
+    The figures of each split are those of `summarise_ranks`: mean of both directions, filtered.
     """
     rows = [
         (split, *(f"{100 * found[key]:.1f}" for key in LINK_FIGURES), f"{found['MR']:.0f}")

@@ -187,14 +187,8 @@ def score_all(
 ) -> Iterator[Scores]:
     """Score all rows with one model after the other, loading those that are given by name.
 
-    Args:
-        models: Names, folders, hub ids, or loaded models.
-        dataset: The rows.
-        stored: Take a column `score_<name>` of the table as it is, instead of the model of that name.
-        progress: Told (rows done, all rows), over all models.
-
-    Yields:
-        The scores of one model.
+    With `stored`, a column `score_<name>` of the table is taken as it is, instead of the model of that name. `progress`
+    is told (rows done, all rows), over all models.
     """
     asked = listed(models)
     if not asked:
@@ -269,12 +263,7 @@ def calibrate(
 
 
 def store_calibration(folder: Path, calibration: Calibration) -> None:
-    """Write a calibration into the condviz.json of a checkpoint; nothing else changes.
-
-    Raises:
-        CheckpointError: If the folder is not a checkpoint.
-        DataError: If the file cannot be written.
-    """
+    """Write a calibration into the condviz.json of a checkpoint; nothing else changes."""
     rewrite_manifest(folder, metrics=read_manifest(folder)["metrics"] | {CALIBRATION: asdict(calibration)})
 
 

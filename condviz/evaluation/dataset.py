@@ -141,14 +141,10 @@ def open_data(
     """Read rated rows from whatever they are in.
 
     Args:
-        data: A path, "-" for standard input, a part of a corpus such as "scenes:test", an open file, a data frame or a
-            table with the columns of C-STS, or a Dataset.
+        data: As in `condviz.evaluate`; or a Dataset.
         training_conditions: What "seen" means; None if it is not known.
         max_rows: More rows are refused; None allows any number, and takes all sentence pairs of the scenes.
         reading: How a table is read, as `condviz.read_pairs` takes it.
-
-    Raises:
-        DataError: If it cannot be read, or has no rows or too many.
     """
     if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):([\w-]+)", data)) and not Path(data).exists():
         data = corpus_dataset(*corpus.groups(), max_rows=max_rows)
@@ -170,19 +166,10 @@ def make_dataset(
     max_rows: int | None = MAX_ROWS,
     ratings: str = "ratings of the table",
 ) -> Dataset:
-    """Find items and clusters.
+    """Find items and clusters of rows, at most `max_rows`; raises DataError if there are none, or too many.
 
-    Args:
-        name: For people.
-        pairs: Rows, in the order of the source; the label is None where it is not known.
-        extra: Further columns, as long as `pairs`; numeric ones called `score_<model>` count as scores of that model.
-        training_conditions: What "seen" means; None if it is not known.
-        notes: What was found while reading.
-        max_rows: More rows are refused; None allows any number.
-        ratings: Where the ratings come from.
-
-    Raises:
-        DataError: If there are no rows, or too many.
+    Of the `extra` columns, as long as `pairs`, numeric ones called `score_<model>` are scores of that model. The notes
+    are what was found while reading; `training_conditions` is what "seen" means, None if it is not known.
     """
     if not pairs:
         raise DataError(f"{name} has no rows. Give at least one pair.")
@@ -231,14 +218,8 @@ def table_dataset(
 def corpus_dataset(corpus: str, part: str, *, max_rows: int | None = MAX_ROWS) -> Dataset:
     """Build one part of a corpus of `condviz.data.corpora`, with the aspect of each row where it is known.
 
-    Args:
-        corpus, part: As `condviz.data.corpora.build` takes them.
-        max_rows: As in `make_dataset`. Unless it is None, of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so
-            that every model has scored them within minutes.
-
-    Raises:
-        DataError: If it does not exist or its files are missing.
-        MissingExtraError: If C-STS has to be decrypted and the package for it is not installed.
+    Unless `max_rows` is None, of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so that every model has scored
+    them within minutes. Errors as `corpora.build`.
     """
     rows, notes = corpora.build(corpus, part), []
     if corpus == "scenes" and max_rows is not None and len(rows) > 2 * MAX_SCENE_PAIRS:

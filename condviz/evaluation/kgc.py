@@ -40,10 +40,8 @@ class TrueAnswers:
     Answers of a query are neighbours in that array, so that a look-up is a binary search and 93,003 triples of WN18RR
     take 1.5 MB.
 
-    Args:
-        triples: Shape (t, 3), integers: head, relation, tail in forward direction. May be empty.
-        num_entities: E; heads and tails lie in [0, E).
-        num_relations: N; relations lie in [0, N). Inverses N to 2 N - 1 are added here.
+    Heads and tails of the triples, (t, 3) in forward direction, lie in [0, E), their relations in [0, N); the inverses,
+    N to 2 N - 1, are added here.
     """
 
     def __init__(self, triples: Tensor | np.ndarray, *, num_entities: int, num_relations: int) -> None:
@@ -76,12 +74,7 @@ class TrueAnswers:
 
 
 class Neighbourhoods:
-    """Entities within a number of steps of an entity, in the undirected graph of the train triples.
-
-    Args:
-        triples: Train triples, shape (t, 3): head, relation, tail.
-        num_entities: E.
-        hops: Largest number of steps, at least 0; SimKGC takes 5 for WN18RR and 2 for FB15k-237.
+    """Entities within a number of steps of an entity, in the undirected graph of the train triples, (t, 3).
 
     Source:
         SimKGC (Wang et al. 2022), section 3.4, and rerank.py of its repository.
@@ -175,7 +168,7 @@ def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
 def rank_queries(
     graph: Graph, vectors: Tensor, entities: Tensor, queries: Tensor, *, neighbourhoods: Neighbourhoods | None = None
 ) -> Tensor:
-    """Rank the answers of questions by the cosine, a block of questions at a time.
+    """Rank the answers of questions by the cosine, a block at a time: (p,) float64 on the CPU, as `filtered_ranks`.
 
     The full table of WN18RR (6,268 x 40,943) would take a gigabyte; a block takes 32 MB.
 
@@ -185,9 +178,6 @@ def rank_queries(
         entities: Of all entities, (E, d), any length.
         queries: (p, 3): head, relation in [0, 2N), answer.
         neighbourhoods: Whose members get the bonus; None for the plain ranking.
-
-    Returns:
-        Ranks as `filtered_ranks`, (p,) float64 on the CPU.
     """
     truth = TrueAnswers(graph.triples, num_entities=graph.num_entities, num_relations=graph.num_relations)
     known, unit = truth.answers(queries[:, 0], queries[:, 1]), functional.normalize(entities, dim=1)
@@ -211,10 +201,7 @@ def neighbourhoods(graph: Graph) -> Neighbourhoods:
 
 
 def summarise_ranks(ranks: Tensor | np.ndarray) -> dict[str, float]:
-    """Summarise ranks by the field's names.
-
-    Args:
-        ranks: (p,), at least 1, may end in .5; at least one.
+    """Summarise ranks, (p,) from 1, by the field's names.
 
     Returns:
         "MR", the mean rank, at least 1; "MRR", the mean reciprocal rank, in (0, 1]; "hits@k", the share of ranks that
@@ -280,13 +267,10 @@ def entity_vectors(
 def stored_vectors(
     model: ConditionalScorer, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
 ) -> Tensor:
-    """Return what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
+    """Return what is kept on disk for each text, (E, d) float32: where the head comes on top, what the encoder gives.
 
-    Args:
-        model: Any encoder.
-        texts: From `entity_texts`.
-        folder: Where vectors are kept; `cache_folder()` by default. A folder that cannot be written to is not used.
-        progress: Told how many are done; may raise to stop, what is done stays.
+    A folder that cannot be written to, by default `cache_folder()`, is not used. `progress` is told how many are done,
+    and may raise to stop; what is done stays.
     """
     backbone, pooling = model.backbone, model.method_config.pooling
     plain = model.separable or not (model.added_parameters or backbone.instruction)
@@ -338,13 +322,8 @@ def query_vectors(
 ) -> Tensor:
     """Return the vectors of questions, scaled to length 1: (p, d) float32 on the CPU; equal ones are computed once.
 
-    Args:
-        model: Any encoder. One that encodes sentence and condition apart starts from `entities`, others from the texts.
-        graph: For the texts of relations.
-        queries: (p, 2) or more: head, relation in [0, 2N).
-        entities: From `entity_vectors`, (E, d).
-        texts: From `entity_texts`.
-        progress: Told how many encodings are done.
+    The queries are (p, 2) or more: head, relation in [0, 2N). A model that encodes sentence and condition apart starts
+    from the `entities`, (E, d) of `entity_vectors`, others from their texts.
     """
     pairs, index = queries[:, :2].unique(dim=0, return_inverse=True)
     heads, relations = pairs.T

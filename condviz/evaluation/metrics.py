@@ -171,9 +171,7 @@ def is_seen(conditions: Iterable[str], training: Collection[str]) -> np.ndarray:
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Compute Wilson's 95 % interval of a share in [0, 1]; unlike resampling it keeps its coverage near 0 and 1.
 
-    Args:
-        share: The share.
-        n: How many it is of; may be an effective number, smaller than the count, for observations that hang together.
+    The number n may be smaller than the count, an effective one, for observations that hang together.
 
     Source:
         Wilson 1927; with an effective number: Dean and Pagano 2015 (doi:10.1093/jssam/smv024).
@@ -227,15 +225,9 @@ class Verdict(Record):
 def judge(
     value: float, low: float | None, high: float | None, n: int, *, p: float = 0.0, chance: float = 0.0, tries: int = 1
 ) -> Verdict:
-    """Judge a figure by its interval, and by its p where there is one.
+    """Judge a figure that rests on n by its 95 % interval, None where there are too few, and by its two-sided p.
 
-    Args:
-        value: The figure.
-        low, high: Its 95 % interval; None where there are too few for one.
-        n: What it rests on.
-        p: Two-sided.
-        chance: What the figure is without any effect.
-        tries: How many figures were looked at to find this one.
+    It is held against what it is by `chance`, without any effect; `tries` figures were looked at to find this one.
     """
     if low is None or high is None or not np.isfinite([value, low, high]).all():
         return Verdict("few", float(value), None, None, n)
@@ -243,8 +235,8 @@ def judge(
     return Verdict(("more" if value > chance else "less") if sure else "none", float(value), float(low), float(high), n)
 
 
-def judge_share(hits: ArrayLike, *, clusters: ArrayLike | None = None, chance: float = 0.5, tries: int = 1) -> Verdict:
-    """Judge the share of (n,) outcomes of 0 or 1 against chance, by the exact binomial test.
+def judge_share(hits: ArrayLike, *, clusters: ArrayLike | None = None) -> Verdict:
+    """Judge the share of (n,) outcomes of 0 or 1 against one half, by the exact binomial test.
 
     Outcomes of one cluster, for instance of a sentence pair under several conditions, hang together: with `clusters`,
     (n,), the test is that of their means (`judge_mean`), and the interval is Wilson's on the effective number.
@@ -252,18 +244,18 @@ def judge_share(hits: ArrayLike, *, clusters: ArrayLike | None = None, chance: f
     hits = np.asarray(hits, dtype=float)
     n = len(hits)
     groups = n if clusters is None else len(np.unique(clusters))
-    if n == 0 or 2 * max(chance, 1 - chance) ** groups * tries >= ALPHA:
+    if n == 0 or 2 * 0.5**groups >= ALPHA:
         return Verdict("few", float(hits.mean()) if n else np.nan, None, None, n)
     share, effective = float(hits.mean()), float(n)
     if groups == n:
         k = round(hits.sum())
-        p = min(1.0, 2 * min(special.bdtr(k, n, chance), special.bdtrc(k - 1, n, chance) if k else 1.0))
+        p = min(1.0, 2 * min(special.bdtr(k, n, 0.5), special.bdtrc(k - 1, n, 0.5) if k else 1.0))
     else:
-        error, p = error_and_p(hits - chance, np.asarray(clusters))
+        error, p = error_and_p(hits - 0.5, np.asarray(clusters))
         if error > 0:
             effective = min(effective, share * (1 - share) / error**2)
         effective = max(1.0, effective) if error > 0 else float(groups)
-    return judge(share, *wilson(share, effective), n, p=float(p), chance=chance, tries=tries)
+    return judge(share, *wilson(share, effective), n, p=float(p), chance=0.5)
 
 
 def judge_mean(values: ArrayLike, *, clusters: ArrayLike | None = None, tries: int = 1) -> Verdict:
@@ -280,11 +272,11 @@ def judge_mean(values: ArrayLike, *, clusters: ArrayLike | None = None, tries: i
     return judge(mean, mean - reach, mean + reach, n, p=p, tries=tries)
 
 
-def judge_correlation(value: float, n: int, *, tries: int = 1) -> Verdict:
-    """Judge a rank correlation in [-1, 1] of n independent rows by Student's t, with the interval of Bonett and Wright.
+def judge_correlation(value: float, n: int) -> Verdict:
+    """Judge a rank correlation in [-1, 1] of n independent rows by Student's t.
 
     Source:
-        Bonett and Wright 2000 (doi:10.1007/BF02294183).
+        The interval: Bonett and Wright 2000 (doi:10.1007/BF02294183).
     """
     if n < LEAST_CORRELATED:
         return Verdict("few", value, None, None, n)
@@ -292,7 +284,7 @@ def judge_correlation(value: float, n: int, *, tries: int = 1) -> Verdict:
     t = inside * np.sqrt((n - 2) / (1 - inside**2))
     reach = Z * np.sqrt((1 + inside**2 / 2) / (n - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-reach, reach]))
-    return judge(value, low, high, n, p=float(2 * special.stdtr(n - 2, -abs(t))), tries=tries)
+    return judge(value, low, high, n, p=float(2 * special.stdtr(n - 2, -abs(t))))
 
 
 def judge_rise(before: float, after: float, n: int, *, correlation: bool = False, tries: int = 1) -> Verdict:
@@ -315,7 +307,7 @@ def judge_rise(before: float, after: float, n: int, *, correlation: bool = False
     return judge(value, value - reach, value + reach, n, p=p, tries=tries)
 
 
-def judge_drawn(value: float, drawn: ArrayLike, n: int, *, error: float = 0.0, tries: int = 1) -> Verdict:
+def judge_drawn(value: float, drawn: ArrayLike, n: int, *, error: float = 0.0) -> Verdict:
     """Judge a figure against what it is in (r,) draws in which there is no effect, for instance with shuffled values.
 
     The interval has the spread of the draws, or the standard `error` of the figure where that is larger.
@@ -324,7 +316,7 @@ def judge_drawn(value: float, drawn: ArrayLike, n: int, *, error: float = 0.0, t
     chance = float(drawn.mean())
     p = (1 + int((np.abs(drawn - chance) >= abs(value - chance) - 1e-12).sum())) / (len(drawn) + 1)
     reach = Z * max(error, float(drawn.std()))
-    return judge(value, value - reach, value + reach, n, p=p, chance=chance, tries=tries)
+    return judge(value, value - reach, value + reach, n, p=p, chance=chance)
 
 
 def judge_gap(first: Metric, second: Metric, *, tries: int = 1) -> Verdict:

@@ -41,9 +41,7 @@ class Part:
     name: str
     """What the command takes and the file holds."""
     title: str
-    """Heading of its column."""
     about: str
-    """What is new in it, or what it is."""
     corpus: str
     split: str
     """What `condviz.data.corpora.build` takes."""
@@ -100,9 +98,7 @@ class GroupScores:
     pairs: int
     """Sentence pairs that have such a row."""
     spearman: float | None
-    """Over the rows; None where it is not defined."""
     pair_accuracy: float | None
-    """Over the pairs."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +157,7 @@ class Board:
 
 
 def read_board(path: str | Path = BENCHMARK) -> Board:
-    """Read stored scores; an absent file gives an empty board.
-
-    Raises:
-        DataError: If the file cannot be read or was written by another version.
-    """
+    """Read stored scores; an absent file gives an empty board, one of another version raises DataError."""
     return _read(path, FORMAT, Board, "Remove it, and run: python -m benchmarks models") or Board()
 
 

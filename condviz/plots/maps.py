@@ -13,9 +13,9 @@ import numpy as np
 import plotly.graph_objects as go
 from markupsafe import Markup
 
+from condviz.analysis.geometry import FEWEST, judge_values
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
-from condviz.analysis.neighbors import FEWEST, judge_values
 from condviz.evaluation.metrics import COUNTED, counted
 from condviz.plots.html import render
 from condviz.plots.svg import to_svg
@@ -247,10 +247,8 @@ def to_html(result: EmbeddingMap) -> Markup:
 
 def legend(colours: Colouring) -> list[tuple[str, list[Category]]]:
     """Return the categories of a legend under their conditions; "" where they belong to all."""
-    groups: dict[str, list[Category]] = {}
-    for category in colours.categories:
-        groups.setdefault(category.group, []).append(category)
-    return list(groups.items())
+    groups = itertools.groupby(colours.categories, key=lambda category: category.group)
+    return [(group, list(found)) for group, found in groups]
 
 
 def shapes(result: EmbeddingMap, colours: Colouring) -> list[tuple[str, str]]:

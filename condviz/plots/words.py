@@ -161,7 +161,8 @@ def make_cells(
     for i, word in enumerate(words):
         least = np.where(is_content(word.text), 0.0, heavy)
         numbers = tuple(
-            _printed(float(one), scale) if abs(one) >= low else "" for one, low in zip(values[:, i], least, strict=True)
+            scale.show(float(one), 2) if abs(one) >= max(low, 0.005) else ""  # less would be two zeros
+            for one, low in zip(values[:, i], least, strict=True)
         )
         cells.append(
             Cell(
@@ -174,11 +175,6 @@ def make_cells(
         )
         end = word.end
     return tuple(cells)
-
-
-def _printed(value: float, scale: Scale) -> str:
-    """Return the number under a word: two digits, nothing where they would be zero."""
-    return scale.show(value, 2) if abs(value) >= 0.005 else ""
 
 
 def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Callable[[int], str]:

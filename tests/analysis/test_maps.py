@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from condviz.analysis.geometry import describe_matrices, frobenius_variance
+from condviz.analysis.geometry import describe_matrices, frobenius_variance, value_agreement
 from condviz.analysis.maps import EmbeddingMap, build_map, measure_space
-from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import ConditionalScorer

@@ -7,7 +7,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from condviz.analysis import neighbors as module
-from condviz.analysis.neighbors import Neighbors, knn_change, label_agreement, nearest
+from condviz.analysis.geometry import Neighbors, knn_change, label_agreement, nearest
 from condviz.errors import DataError
 
 POINTS = np.random.default_rng(0).standard_normal((50, 8))

@@ -74,7 +74,7 @@ def test_a_separable_method_scores_every_stored_vector(separable: SeparableEncod
     rows, wanted = separable.compose(stored, conditions, index), separable.compose(query, conditions)
     brute = separable.similarity(rows, wanted)[:, 0]
     hits = search(corpus, QUERY, CONDITION, k=60, model=separable)
-    assert hits.exact
+    assert hits.read == hits.searched
     assert hits.read == len(corpus)
     np.testing.assert_allclose([hit.score for hit in hits.hits], np.sort(brute)[::-1], atol=2e-6)
     np.testing.assert_allclose([brute[hit.row - 1] for hit in hits.hits], [hit.score for hit in hits.hits], atol=2e-6)
@@ -142,7 +142,7 @@ def test_other_methods_rerank_the_nearest_and_say_how_many(monkeypatch: pytest.M
     bi = tiny_model("bi-encoder")
     corpus = make_corpus(bi)
     hits = search(corpus, QUERY, CONDITION, model=bi, progress=lambda *now: told.append(now))
-    assert (hits.read, hits.searched, hits.exact) == (20, 60, False)
+    assert (hits.read, hits.searched) == (20, 60)
     assert "20 of 60" in hits.notes[0]
     assert all(hit.plain_rank <= 20 for hit in hits.hits)
     assert told[-1][0] == told[-1][1]

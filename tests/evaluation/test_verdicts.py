@@ -29,8 +29,8 @@ def claims(draw: Draw, draws: int = DRAWS) -> float:
     return float(np.mean([draw(rng).sure for _ in range(draws)]))
 
 
-def shares(n: int, chance: float = 0.5, **options: object) -> Draw:
-    return lambda rng: judge_share(rng.random(n) < chance, chance=chance, **options)
+def shares(n: int) -> Draw:
+    return lambda rng: judge_share(rng.random(n) < 0.5)
 
 
 def in_threes(n: int) -> Draw:
@@ -62,7 +62,6 @@ def best_of_ten(rng: np.random.Generator) -> Verdict:
 
 NULLS: dict[str, Draw] = {
     **{f"share of {n}": shares(n) for n in (1, 3, 6, 12, 60, 400)},
-    "share of 40 by chance of 1 in 5": shares(40, 0.2),
     **{f"{3 * n} outcomes in threes": in_threes(n) for n in (12, 60)},
     **{f"mean of {n}": lambda rng, n=n: judge_mean(rng.standard_normal(n)) for n in (3, 6, 60)},
     "best of ten": best_of_ten,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from condviz.analysis.geometry import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
-from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.plots.maps import PICTURES, SYMBOLS, colouring, headline, legend, plot_side, shapes, to_html
 

@@ -361,7 +361,10 @@ def read_stored(dataset: Dataset) -> dict[str, tuple[str, np.ndarray]]:
     content = json.loads(STORED_SCORES.read_text(encoding="utf-8"))
     if content["rows"] != dataset.digest:
         return {}
-    return {name: (entry["weights"], _scores(entry["scores"])) for name, entry in content["models"].items()}
+    return {
+        name: (entry["weights"], np.frombuffer(base64.b64decode(entry["scores"]), dtype="<f4").astype(np.float32))
+        for name, entry in content["models"].items()
+    }
 
 
 @lru_cache(maxsize=1)
@@ -372,7 +375,3 @@ def stored_study(model: str) -> Study:
     if model not in found:
         raise DataError(f"No scores of {model[:40]!r} are stored. There are: {', '.join(found)}.")
     return make_study(dataset, judge(dataset, model, found[model][1]))
-
-
-def _scores(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float32)

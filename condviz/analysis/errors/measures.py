@@ -83,19 +83,10 @@ class AgreementReport(Record):
 
 
 def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> AgreementReport:
-    """Measure one or two models on a part of the rows.
+    """Measure one or two models on a part of the rows, (p,) bool.
 
     Correlations and shares are those of `condviz.evaluation.agreement`. For errors the fit of ratings to scores is
     repeated in each resample of all rows (see `Study.refits`).
-
-    Args:
-        study: Rows and models.
-        mask: (p,) bool, the part.
-        resamples: 0 for no intervals.
-        seed: Of the resamples.
-
-    Raises:
-        ConfigError: If `resamples` is negative.
     """
     rows, items = np.flatnonzero(mask & study.rated), study.dataset.items
     chosen = np.any(mask[items], axis=1) & np.all(study.rated[items], axis=1)

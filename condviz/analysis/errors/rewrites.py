@@ -53,18 +53,10 @@ class Rewritten:
 def rewrite(
     study: Study, mask: np.ndarray, rule: str, *, old: str = "", new: str = "", max_rows: int = MAX_ROWS
 ) -> Rewritten:
-    """Apply a rule to the rows of a slice.
+    """Apply one of `RULES` to at most so many rows of a slice, (p,) bool.
 
-    Args:
-        study: Rows.
-        mask: (p,) bool, the slice.
-        rule: Key of `RULES`.
-        old, new: For "word": the word to replace in either sentence, and what by (may be blank: leave it out).
-        max_rows: Most rows to change.
-
-    Raises:
-        ConfigError: If there is no such rule.
-        DataError: If the rule changes no row of the slice, or the word is missing.
+    For "word", the word `old` is replaced in either sentence, by `new`, which may be blank. Raises DataError if that
+    word is missing, or the rule changes no row.
     """
     if rule not in RULES:
         raise ConfigError(f"There is no rule {rule!r}. There are: {', '.join(RULES)}.")
@@ -176,13 +168,9 @@ def _weighted_words(rows: tuple[Pair, ...]) -> tuple[Any, Any]:
 def nearest_rows(
     model: ConditionalScorer, pair: Pair, training: tuple[Pair, ...], *, count: int = 5
 ) -> list[Neighbour]:
-    """Find the training rows whose conditioned embeddings are nearest to those of a row.
+    """Find the training rows whose conditioned embeddings are nearest to those of a row, the nearest first.
 
-    Returns:
-        The nearest first.
-
-    Raises:
-        ConfigError: If the model has no vectors, as a cross-encoder.
+    Raises ConfigError if the model has no vectors, as a cross-encoder.
     """
     model.check_able("encodes")
     vectorizer, counts = _weighted_words(training)

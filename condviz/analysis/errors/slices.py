@@ -86,16 +86,10 @@ class Search:
 
 
 def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None, limit: int = 20) -> Search:
-    """Search for slices in which a model is wrong more than elsewhere.
-
-    Args:
-        study: Rows and models.
-        target: Key of `TARGETS`; "first" and "second" need two models.
-        mask: (p,) bool, search in these rows only; None for all.
-        limit: Most slices to give.
+    """Search the rows of a mask, (p,) bool, for at most `limit` slices in which a model is wrong more than elsewhere.
 
     Raises:
-        ConfigError: If the target needs a second model.
+        ConfigError: If the target, a key of `TARGETS`, needs a second model.
         DataError: If fewer than twice `MIN_SUPPORT` rows can be compared.
     """
     values = _measure(study, target)
@@ -143,18 +137,12 @@ def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None,
 
 
 def contrast(values: np.ndarray, masks: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compare the mean inside and outside of each slice.
+    """Compare the mean inside and outside of each slice: mean inside, mean outside, two-sided p, (s,) each.
 
-    Args:
-        values: (n,) finite.
-        masks: (s, n) bool; no slice is empty or everything.
-        clusters: (n,) int from 0.
-
-    Returns:
-        Mean inside, mean outside, two-sided p: (s,) each. The standard error adds up residuals over each cluster first;
-        the degrees of freedom are those of the smaller side, as few pairs tell little about their own spread. With
-        fewer than `SMALL` clusters on a side p is Fisher's for values of 0 and 1, and else never smaller than with the
-        spread of all rows.
+    The values are (n,) finite ones, the masks (s, n) bool, none empty or everything, and the clusters (n,) int from 0.
+    The standard error adds up residuals over each cluster first; the degrees of freedom are those of the smaller side,
+    as few pairs tell little about their own spread. With fewer than `SMALL` clusters on a side p is Fisher's for values
+    of 0 and 1, and else never smaller than with the spread of all rows.
     """
     by_cluster = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[by_cluster], prepend=-1))

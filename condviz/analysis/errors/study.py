@@ -59,11 +59,10 @@ class CurvePoint:
     """Rows whose scores lie next to each other."""
 
     score: float
-    """Their mean score."""
     rating: float
-    """Their mean rating, 1 to 5."""
+    """Their means."""
     error: float
-    """Standard error of that mean."""
+    """Standard error of the mean rating."""
     n: int
 
 
@@ -203,18 +202,11 @@ def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> IsotonicFit:
 
 
 def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Predict each row's rating by the isotonic fit to the sentence pairs of the other folds.
+    """Predict ratings, (p,) float64, by the isotonic fit to the sentence pairs (`clusters`) of the other folds.
 
-    A fit to the row itself would flatter the model: the scores of pure noise would seem to beat a constant.
-
-    Args:
-        scores: (p,); rows that are not finite get NaN.
-        gold: (p,) ratings, NaN where there is none.
-        clusters: (p,) int, a number for each sentence pair; all rows of one are in one fold.
-
-    Returns:
-        (p,) float64; NaN where fewer than `LEAST_CORRELATED` rows are rated, or one sentence pair alone: what is fitted
-        to two rows calls a model wrong that has them in order.
+    A fit to the row itself would flatter the model: the scores of pure noise would seem to beat a constant. NaN where a
+    score is not finite, and everywhere where fewer than `LEAST_CORRELATED` rows are rated, or one sentence pair alone:
+    what is fitted to two rows calls a model wrong that has them in order.
     """
     used = np.isfinite(gold) & np.isfinite(scores)
     if used.sum() < LEAST_CORRELATED or len(np.unique(clusters[used])) < 2:
@@ -295,17 +287,10 @@ def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> R
 
 
 def group_conditions(model: ConditionalScorer, conditions: Sequence[str]) -> dict[str, str]:
-    """Group the wordings of conditions by the model's embeddings of them.
-
-    Args:
-        model: Any with vectors; those of conditions where it has such, else of sentences.
-        conditions: One per row, as they are worded.
+    """Group the wordings of conditions by the model's embeddings of them, or of them as sentences.
 
     Returns:
         Each condition -> the most frequent wording of its group. A dictionary to change, and to pass to `find_errors`.
-
-    Raises:
-        ConfigError: If the model has no vectors.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
 

@@ -178,10 +178,7 @@ def list_names(columns: Sequence[str]) -> str:
 def to_csv(frame: pd.DataFrame, *, as_given: Collection[str] = (), float_format: str = "") -> str:
     """Format a table as CSV that no spreadsheet runs as formulas: names of columns and cells of text are guarded.
 
-    Args:
-        frame: Any table.
-        as_given: Columns whose cells are those of the input: they leave as they came.
-        float_format: Such as "%.9g"; "" for all digits.
+    Cells of the columns `as_given` are those of the input, and leave as they came; `float_format` is one as "%.9g".
     """
 
     def cell(value: Any) -> str:  # noqa: ANN401
