@@ -30,7 +30,6 @@ class Hit:
     percentile: float
     """Share in [0, 100] of the stored reference pairs that the model scores lower."""
     unconditional: float
-    """Similarity without the condition."""
     plain_rank: int
     """Its place without the condition, from 1, among the rows searched."""
     good: bool
@@ -151,11 +150,9 @@ class LinkAnswers(Result):
     entity_id: str
     """Its id in the graph; "" for a text that is not in it."""
     relation: str
-    """Its id."""
     direction: Literal["tail", "head"]
     """Either "tail" for (entity, relation, ?), "head" for (?, relation, entity)."""
     question: str
-    """The same in words."""
     answers: tuple[LinkAnswer, ...]
     """The k best, best first, without the entity itself."""
     known: tuple[LinkAnswer, ...]
@@ -232,7 +229,6 @@ class LinkProfile(Result):
     nearest: tuple[str, ...]
     """Labels of the entities most like this one without any relation."""
     reliability: LinkReliability | None
-    """How often the model is right; None where that was not measured."""
 
     @property
     def entity(self) -> str:

@@ -34,7 +34,6 @@ class AttentionRow:
 
     condition: str
     words: tuple[Word, ...]
-    """w words of the sentence."""
     weights: np.ndarray
     """(w,) float32 >= 0."""
     condition_words: tuple[Word, ...]
@@ -71,7 +70,6 @@ class HeadMap:
     model: str
     condition: str
     words: tuple[Word, ...]
-    """w words of the sentence."""
     sentence: np.ndarray
     """(T, heads, w) float32: from the sentence's first token."""
     from_condition: np.ndarray | None

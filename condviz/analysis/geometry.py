@@ -44,7 +44,6 @@ class Isotropy:
     ipc: float
     """Smallest over largest value of the partition function (B), in (0, 1]; higher is more isotropic."""
     num_directions: int
-    """Random directions that B was measured in."""
 
 
 def frobenius_variance(matrices: np.ndarray) -> float:

@@ -68,11 +68,9 @@ class Side:
     layout: np.ndarray
     """(n, 2) float32, centred on 0, root of the mean squared distance to the centre 1 (0 if all coincide)."""
     neighbors: Neighbors
-    """The nearest others of each point in the original space."""
     values: tuple[ValueAgreement, ...] = ()
     """Whether sentences with the same value are neighbours; a row per condition, empty without values."""
     topics: tuple[Topic, ...] = ()
-    """Clusters on the map, each with its distinctive words."""
     measures: Measures | None = None
     """Impurity, isotropy and the like, or None where they were not asked for."""
 

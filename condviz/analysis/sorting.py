@@ -43,7 +43,6 @@ class SortingCondition:
 
     condition: str
     silhouette: float
-    """Of the groups under it."""
     random: float
     """The same under random matrices of the same shape, on average."""
     deviations: float
@@ -58,7 +57,6 @@ class SortingConditions(Result):
 
     model: ModelInfo
     texts: int
-    """Texts that were looked at."""
     conditions: tuple[SortingCondition, ...]
     """The clearest first."""
     sure: bool

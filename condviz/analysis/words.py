@@ -58,7 +58,6 @@ class WordReading(Result):
     scores: np.ndarray | None = None
     """(m,) float32, scores of the pair; of a single sentence, None."""
     unconditional: float | None = None
-    """Score of the pair without any condition, or None."""
     untold: tuple[int, ...] = ()
     """Positions of conditions that the sentences may say nothing about: what is read under them is a guess."""
 

@@ -101,7 +101,6 @@ class Corpus:
     title: str
     licence: str
     source: str
-    """Where the files come from."""
     attribution: str
     """What has to be said where anything made from it is passed on."""
     files: tuple[str, ...]
@@ -115,7 +114,6 @@ class Corpus:
     locate: Callable[[Path, str], Path | None] | None = None
     """Finds a file; None for the folder alone. Whoever has it downloads what it does not find."""
     ratings: str = "ratings derived from the labels of the corpus"
-    """Where the ratings come from."""
 
     @property
     def ours(self) -> bool:

@@ -85,7 +85,6 @@ class Lesson:
     minutes: Annotated[int, Field(ge=1, le=60)]
     summary: Text
     aims: Annotated[tuple[Text, ...], Field(min_length=1)]
-    """What a student can do afterwards."""
     prerequisites: Text
     questions: Annotated[tuple[Question, ...], Field(min_length=1, max_length=6)]
     steps: tuple[Step, ...] = field(default=())

@@ -47,7 +47,6 @@ class EvaluationReport(Record):
     """All rows, rated or not."""
     rated: int
     overall: Agreement
-    """Figures on all rated rows."""
     seen: Agreement | None
     unseen: Agreement | None
     """Figures on the rows whose condition is, or is not, among the training conditions, and on the sentence pairs
@@ -78,7 +77,6 @@ class Evaluation(Result):
     resamples: int
     seed: int
     notes: tuple[str, ...] = ()
-    """What the reader should know about the rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the predictions."""

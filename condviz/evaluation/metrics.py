@@ -214,7 +214,6 @@ class Verdict(Record):
     high: float | None
     """Its 95 % interval; None where there are too few for one."""
     n: int
-    """What it rests on."""
 
     @property
     def sure(self) -> bool:

@@ -87,7 +87,6 @@ class BoardSample:
     available: int
     """Sentence pairs that the part has."""
     seed: int
-    """Decides which are built and chosen."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,9 @@ class PartScores:
     """The rows, as in `BoardSample`."""
     rows: int
     pairs: int
-    """As in `BoardSample`."""
     resamples: int
     spearman: Metric
     pearson: Metric
-    """Agreement of scores and ratings."""
     pair_accuracy: Metric
     """Share of the pairs whose higher rating has the strictly higher score. Pairs with equal ratings, which only
     C-STS has, are left out."""
@@ -135,7 +132,6 @@ class ModelScores:
     weights: str
     """`weights_hash` of the model: weights and settings, the same in every precision."""
     precision: str
-    """What it computed in, for instance "float32"."""
     trained: bool
     versions: Mapping[str, str]
     parts: Mapping[str, PartScores] = field(default_factory=dict)

@@ -199,12 +199,9 @@ def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, 
     if figure.value is None:
         return "\N{EN DASH}", ""
     digits = 2 if name in ("error", "bias") else 1
-    mark = "+" if sign or name == "bias" else ""
 
-    def show(value: float) -> str:
-        # What rounds to zero has no sign.
-        rounded = round(value, digits) + 0.0
-        return f"{rounded:{mark if rounded else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    def show(value: float) -> str:  # what rounds to zero has no sign
+        return (signed if (sign or name == "bias") and round(value, digits) else plain)(value, digits)
 
     if figure.low is None or figure.high is None:
         return show(figure.value), ""

@@ -77,7 +77,6 @@ class Colouring:
     numbers: np.ndarray | None = None
     """(n,) NaN where missing; None for categories."""
     ends: tuple[float, float] = (0.0, 1.0)
-    """Lowest and highest number."""
     searched: bool = False
     """True if there are more categories than colours: all points look the same, and a reader picks one."""
 

@@ -147,7 +147,6 @@ class Curve:
     end: int = 0
     """Last step of the training; 0 where that is not known."""
     name: str = ""
-    """Of the training, for the legend."""
 
     def points(self) -> list[tuple[int, float]]:
         """Return the steps with a value."""

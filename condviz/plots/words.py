@@ -87,12 +87,8 @@ def layer_index(text: TokenWeights, layer: int) -> int:
 def heaviest_word(text: TokenWeights, condition: int) -> str:
     """Return the word or emoji of the largest size under a condition; other marks count only where nothing else is."""
     sizes = np.abs(text.weights[-1, condition])
-    places = [i for i, word in enumerate(text.words) if _says(word.text)] or range(len(text.words))
-    return text.words[max(places, key=lambda i: sizes[i])].text
-
-
-def _says(word: str) -> bool:
-    return any(char.isalnum() or unicodedata.category(char) == "So" for char in word)
+    says = [any(char.isalnum() or unicodedata.category(char) == "So" for char in word.text) for word in text.words]
+    return text.words[max(np.flatnonzero(says) if any(says) else range(len(sizes)), key=lambda i: sizes[i])].text
 
 
 def headline(reading: WordReading, *, english: bool = False) -> Markup:

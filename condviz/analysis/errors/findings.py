@@ -79,7 +79,6 @@ class ErrorStudy(Result):
 
     study: Study
     filter: str
-    """The filter of the slice; "" for none."""
     selected: int
     """How many rows were selected by hand, of which the slice holds those that meet the filter; 0 for none."""
     mask: np.ndarray
@@ -93,7 +92,6 @@ class ErrorStudy(Result):
     aspects: tuple[GroupErrors, ...]
     """The worst of what conditions ask about, where a column "aspect" names it; else empty."""
     summary: Summary
-    """What the figures allow to say, as headlines do."""
     searches: dict[str, Search]
     """Target -> slices found in it, where there are enough rows."""
     blindness: tuple[Blindness, ...]

@@ -209,7 +209,6 @@ class Blindness(Record):
     wording_gold: float | None
     """The same share of the ratings."""
     items: int
-    """How many items `within` rests on."""
     computed = ("verdict",)
 
     @property

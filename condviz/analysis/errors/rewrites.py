@@ -145,7 +145,6 @@ class Neighbour:
     """A training row."""
 
     pair: Pair
-    """The row, with its rating."""
     similarity: float
     """Mean cosine of the two sentence vectors under their conditions to those of the row asked for, in [-1, 1]; the
     sentences are matched in the better of the two orders."""

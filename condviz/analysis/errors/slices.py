@@ -82,7 +82,6 @@ class Search:
     """How many of the compared filters have q below `SIGNIFICANT`; `slices` leaves out those that select nearly the
     same rows, and those beyond the limit."""
     min_support: int
-    """Rows that a slice had to have."""
 
 
 def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None, limit: int = 20) -> Search:

@@ -120,7 +120,6 @@ class Study:
     first: Judged
     """The model that errors are looked for in."""
     second: Judged | None
-    """Another one to compare with, or None."""
     columns: Mapping[str, np.ndarray]
     """Name -> (p,) values that filters, slices and tables use; `COLUMN_HELP` says what they mean."""
     _refits: dict[tuple[int, int, int], Refits] = field(default_factory=dict, repr=False, compare=False)
