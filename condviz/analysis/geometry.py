@@ -117,7 +117,7 @@ def isotropy(
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
-def silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str) -> float | None:
+def silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str = "euclidean") -> float | None:
     """Return the mean silhouette of labelled vectors, (n, d), or of a random sample of `SILHOUETTE_SAMPLE` of them.
 
     It is in [-1, 1]: above 0, groups lie apart. None where it is not defined: for a single label, or as many as there

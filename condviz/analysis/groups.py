@@ -12,7 +12,7 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
-from condviz.analysis import geometry
+from condviz.analysis.geometry import silhouette
 from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
@@ -183,7 +183,7 @@ def group_by(
     found = sorted((describe(number, words) for number, words in enumerate(names)), key=lambda group: -group.size)
     purity = {name: _purity(labels[inside], [rows[place][name] for place in inside]) for name in corpus.columns}
     return Groups(
-        condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]), chance,
+        condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]) or 0.0, chance,
         {name: share for name, share in purity.items() if share is not None},
         describe(-1) if len(inside) < len(labels) else None, told_share(loaded, texts, condition),
     )  # fmt: skip
@@ -264,7 +264,7 @@ def _by_chance(vectors: np.ndarray, divide: Callable[[np.ndarray], np.ndarray]) 
     for _ in range(DRAWS):
         drawn = draw.standard_normal((len(some), len(spreads))) * spreads
         labels = divide(drawn)
-        found.append(silhouette(drawn[labels >= 0], labels[labels >= 0]))
+        found.append(silhouette(drawn[labels >= 0], labels[labels >= 0]) or 0.0)
     return max(found)
 
 
@@ -315,11 +315,6 @@ def cluster(vectors: np.ndarray, groups: int) -> np.ndarray:
     """Return the group of each vector, (n,)."""
     found = require("sklearn.cluster", "viz").KMeans(groups, n_init=4, random_state=0).fit(vectors)
     return np.unique(found.labels_, return_inverse=True)[1]  # equal texts can leave a group empty
-
-
-def silhouette(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Return how clearly groups are apart, in [-1, 1]; 0 where that is not defined."""
-    return geometry.silhouette(vectors, labels, metric="euclidean") or 0.0
 
 
 def spread(values: np.ndarray) -> tuple[float, float]:

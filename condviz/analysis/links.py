@@ -27,15 +27,7 @@ from condviz.data.kg import SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
-from condviz.evaluation.kgc import (
-    Neighbourhoods,
-    TrueAnswers,
-    check_comparable,
-    entity_texts,
-    entity_vectors,
-    neighbourhoods,
-    rerank,
-)
+from condviz.evaluation import kgc
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.types import Progress
@@ -177,14 +169,14 @@ class LinkPredictor:
         self._texts: list[str] = []
         self._unit: Any = None  # (E, d), once `prepare` has run
         options = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
-        self._of_split = {split: TrueAnswers(graph.splits[split], **options) for split in SPLITS}
+        self._of_split = {split: kgc.TrueAnswers(graph.splits[split], **options) for split in SPLITS}
 
     def prepare(self, progress: Progress | None = None) -> LinkPredictor:
         """Load the vectors of all entities from disk, or encode them; what is done stays where `progress` stops it."""
         with self._lock:
             if self._unit is None:
-                texts = entity_texts(self.graph, self.model)
-                vectors = entity_vectors(self.model, texts, folder=self.folder, progress=progress)
+                texts = kgc.entity_texts(self.graph, self.model)
+                vectors = kgc.entity_vectors(self.model, texts, folder=self.folder, progress=progress)
                 self._texts, self._unit = texts, functional.normalize(vectors, dim=1)
         return self
 
@@ -319,15 +311,15 @@ class LinkPredictor:
     def _scores(self, asked: _Asked, relation: int, reranked: bool) -> Tensor:
         with self._lock:
             query = torch.from_numpy(self.model.encode([asked.text], [self.graph.relation_text(relation)]))
-        check_comparable(self.model, query, self._unit)
+        kgc.check_comparable(self.model, query, self._unit)
         scores = (functional.normalize(query, dim=1) @ self._unit.T)[0]
         if not reranked or asked.number is None:
             return scores
-        return rerank(scores[None], [self._neighbourhoods.of(asked.number)], bonus=BONUS)[0]
+        return kgc.rerank(scores[None], [self._neighbourhoods.of(asked.number)], bonus=BONUS)[0]
 
     @cached_property
-    def _neighbourhoods(self) -> Neighbourhoods:
-        return neighbourhoods(self.graph)
+    def _neighbourhoods(self) -> kgc.Neighbourhoods:
+        return kgc.neighbourhoods(self.graph)
 
     def _of_kind(self, scores: Tensor, relation: int, known: Container[int]) -> list[int]:
         """Return the entities that answer a relation anywhere in the graph, best first; all where there are few."""

@@ -13,7 +13,8 @@ from annotated_types import Interval
 from scipy import special
 
 from condviz.analysis.compare import distinct, library_conditions, tell_library
-from condviz.analysis.groups import NumGroups, cluster, open_with_model, silhouette, spread
+from condviz.analysis.geometry import silhouette
+from condviz.analysis.groups import NumGroups, cluster, open_with_model, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
 from condviz.errors import require
@@ -132,7 +133,7 @@ def is_clearer(value: float, by_chance: Sequence[float], tries: int) -> bool:
 
 def _divide(vectors: np.ndarray, groups: int) -> float:
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return silhouette(units, cluster(units, groups))
+    return silhouette(units, cluster(units, groups)) or 0.0
 
 
 # ---- twins: alike under one condition, different under another -------------------------------------------------------

@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_doc import Doc
 
-from condviz.data.tables import (
-    MAX_TABLE_BYTES,
-    Encoding,
-    Header,
-    Separator,
-    SkipBad,
-    Table,
-    list_names,
-    read_table,
-    to_csv,
-)
+from condviz.data import tables
+from condviz.data.tables import MAX_TABLE_BYTES, Table, list_names, read_table, to_csv
 from condviz.data.tables.formats import ID, fold_name
 from condviz.data.tables.memory import Nested
 from condviz.data.tables.report import Place, Report, is_missing
@@ -96,10 +87,10 @@ def read_pairs(
         tuple[float, float] | None, Doc("Numbers that stand for different and for same, as 0 1 (default: 1 5)")
     ] = None,
     labels: Annotated[Mapping[str, float] | None, Doc("Words that stand for ratings, as no=1 yes=5")] = None,
-    header: Header = None,
-    separator: Separator = "",
-    encoding: Encoding = "",
-    skip_bad: SkipBad = False,
+    header: tables.Header = None,
+    separator: tables.Separator = "",
+    encoding: tables.Encoding = "",
+    skip_bad: tables.SkipBad = False,
     max_bytes: int | None = MAX_TABLE_BYTES,
 ) -> PairTable:
     """Read a table with the columns sentence1, sentence2, condition and, optionally, a rating.

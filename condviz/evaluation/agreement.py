@@ -32,6 +32,8 @@ ALL_EQUAL = "the two ratings are always equal"
 CHUNK = 2**19
 """Counts held at once: memory stays bounded, and the arrays stay in the cache of the processor."""
 FIGURES = ("spearman", "pearson", "ties_wrong", "ties_excluded")
+Drawn = dict[str, np.ndarray]
+"""Figure -> its value in each resample."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Rows:
 
 def resample(
     rows: Rows, scores: Sequence[np.ndarray], right: Sequence[np.ndarray], *, resamples: int, seed: int
-) -> list[dict[str, np.ndarray]]:
+) -> list[Drawn]:
     """Compute every figure on the same resamples of the clusters for each model, whose scores, (n,), are finite.
 
     What is `right` is (q,) for each model, from `order_right`; all n rows are rated.
@@ -73,7 +75,7 @@ def resample(
     level_counts = np.zeros((groups, len(levels)), dtype=np.float32)
     np.add.at(level_counts, (clusters, level), 1)
     models = [_Model(rows, *one, clusters, level) for one in zip(scores, right, strict=True)]
-    parts: list[list[dict[str, np.ndarray]]] = [[] for _ in models]
+    parts: list[list[Drawn]] = [[] for _ in models]
     for counts in draw(groups, len(clusters), resamples=resamples, seed=seed):
         drawn = counts @ level_counts  # the centred mean rank of each level, and the sum of their squares
         total = np.cumsum(drawn, axis=1)
@@ -128,7 +130,7 @@ class _Model:
         groups = int(clusters.max()) + 1
         self.items = np.stack([np.bincount(of, one, groups) for one in verdicts], axis=1).astype(np.float32)
 
-    def figures(self, counts: np.ndarray, ranks: np.ndarray, variance: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: np.ndarray, ranks: np.ndarray, variance: np.ndarray) -> Drawn:
         n, x, y, xy, xx, yy = (counts @ self.sums).astype(np.float64).T
         correct, judged, items = (counts @ self.items).astype(np.float64).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -193,7 +195,7 @@ def measure(
     items: np.ndarray | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> tuple[list[Agreement], list[list[dict[str, np.ndarray]]]]:
+) -> tuple[list[Agreement], list[list[Drawn]]]:
     """Compare the scores of M models with the ratings.
 
     Args:
@@ -249,13 +251,7 @@ def interval(value: float, drawn: Iterable[np.ndarray]) -> tuple[float | None, f
 
 
 def _agreement(
-    rows: Rows,
-    scores: np.ndarray,
-    chosen: np.ndarray,
-    items: np.ndarray,
-    drawn: Sequence[dict[str, np.ndarray]],
-    *,
-    intervals: bool,
+    rows: Rows, scores: np.ndarray, chosen: np.ndarray, items: np.ndarray, drawn: Sequence[Drawn], *, intervals: bool
 ) -> Agreement:
     gold = rows.gold
     ratings, values = gold[chosen], scores[chosen]

@@ -150,10 +150,10 @@ def open_data(
         data = corpus_dataset(*corpus.groups(), max_rows=max_rows)
     if isinstance(data, Dataset):
         check_read(data.name, **reading)
-        return data if training_conditions is None else data.with_training(training_conditions)
-    name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
-    table = read_pairs(data, **reading)
-    return table_dataset(table, name, training_conditions=training_conditions, max_rows=max_rows)
+    else:
+        name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
+        data = table_dataset(read_pairs(data, **reading), name, max_rows=max_rows)
+    return data if training_conditions is None else data.with_training(training_conditions)
 
 
 def make_dataset(
@@ -161,7 +161,6 @@ def make_dataset(
     pairs: Sequence[Pair],
     *,
     extra: Mapping[str, Sequence[str]] | None = None,
-    training_conditions: Collection[str] | None = None,
     notes: Sequence[str] = (),
     max_rows: int | None = MAX_ROWS,
     ratings: str = "ratings of the table",
@@ -169,7 +168,7 @@ def make_dataset(
     """Find items and clusters of rows, at most `max_rows`; raises DataError if there are none, or too many.
 
     Of the `extra` columns, as long as `pairs`, numeric ones called `score_<model>` are scores of that model. The notes
-    are what was found while reading; `training_conditions` is what "seen" means, None if it is not known.
+    are what was found while reading.
     """
     if not pairs:
         raise DataError(f"{name} has no rows. Give at least one pair.")
@@ -200,17 +199,14 @@ def make_dataset(
         notes=(*notes, *_remarks(pairs, items)),
         digest=content.hexdigest(),
         ratings=ratings if any(pair.label is not None for pair in pairs) else "not rated",
-    ).with_training(training_conditions)
+    )
 
 
-def table_dataset(
-    table: PairTable, name: str, *, training_conditions: Collection[str] | None = None, max_rows: int | None = MAX_ROWS
-) -> Dataset:
+def table_dataset(table: PairTable, name: str, *, max_rows: int | None = MAX_ROWS) -> Dataset:
     """Turn a table that was read into a dataset; arguments and errors as in `make_dataset`."""
     taken = {*table.roles.values(), ""}
     further = {column: table.column(column) for column in table.columns if column not in taken}
-    options = {"training_conditions": training_conditions, "notes": table.notes, "max_rows": max_rows}
-    dataset = make_dataset(name, table.pairs, extra=further, **options)
+    dataset = make_dataset(name, table.pairs, extra=further, notes=table.notes, max_rows=max_rows)
     numbers = np.array([table.place(index).row for index in range(len(table.pairs))])
     return replace(dataset, numbers=numbers, table=table)
 

@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from condviz.types import Result
 
-PICTURES = {
-    "Attribution": "condviz.plots.similarity",
-    "Comparison": "condviz.plots.similarity",
-    "ErrorStudy": "condviz.plots.errors",
-    "Evaluation": "condviz.plots.errors",
-    "EmbeddingMap": "condviz.plots.maps",
-    "WordReading": "condviz.plots.words",
-    "CrossTable": "condviz.plots.search",
-    "Groups": "condviz.plots.search",
-    "Hits": "condviz.plots.search",
-    "Searches": "condviz.plots.search",
-    "SortingConditions": "condviz.plots.search",
-    "Twins": "condviz.plots.search",
-    "LinkAnswers": "condviz.plots.links",
-    "Trained": "condviz.plots.svg",
-    "LinkProfile": "condviz.plots.links",
+_KINDS = {
+    "errors": "ErrorStudy Evaluation",
+    "links": "LinkAnswers LinkProfile",
+    "maps": "EmbeddingMap",
+    "search": "CrossTable Groups Hits Searches SortingConditions Twins",
+    "similarity": "Attribution Comparison",
+    "svg": "Trained",
+    "words": "WordReading",
 }
+PICTURES = {kind: f"condviz.plots.{module}" for module, kinds in _KINDS.items() for kind in kinds.split()}
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""
 
 

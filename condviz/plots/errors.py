@@ -30,15 +30,8 @@ WORST = 40
 MAX_POINTS = 1500
 """Of a small picture; more rows are thinned out evenly, which the picture says."""
 HEIGHT = 280
-_TERMS = {
-    "spearman": "spearman",
-    "pearson": "pearson",
-    "ties_wrong": "pair-accuracy",
-    "ties_excluded": "ties",
-    "error": "mean-error",
-    "bias": "bias",
-}
-"""Figure -> its term in the glossary."""
+_TERMS = ("spearman", "pearson", "pair-accuracy", "ties", "mean-error", "bias")
+"""Those of the glossary for `HEADS`."""
 _WORDS = {
     r"overlap <= [\d.]+": "the sentences share few words",
     r"overlap >= [\d.]+": "the sentences share most words",
@@ -170,7 +163,7 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
 
 def figure_heads() -> list[Markup]:
     """Return the headings of the figures, which the page explains."""
-    return [term(key, HEADS[name]) for name, key in _TERMS.items()]
+    return [term(key, title) for key, title in zip(_TERMS, HEADS.values(), strict=True)]
 
 
 def figure_rows(label: str, report: AgreementReport) -> list[dict[str, Any]]:

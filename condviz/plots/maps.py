@@ -26,16 +26,9 @@ MAX_CATEGORIES = 10
 CATEGORY_COLOURS = tuple(f"var(--cv-cat-{number})" for number in range(1, MAX_CATEGORIES + 1))
 OTHER, MISSING = "var(--cv-cat-other)", "var(--cv-missing)"
 RAMP = [[0.0, "var(--cv-ramp-low)"], [1.0, "var(--cv-ramp-high)"]]
-SYMBOLS = {
-    "circle": "\N{BLACK CIRCLE}",
-    "square": "\N{BLACK SQUARE}",
-    "diamond": "\N{BLACK DIAMOND}",
-    "triangle-up": "\N{BLACK UP-POINTING TRIANGLE}",
-    "cross": "\N{HEAVY GREEK CROSS}",
-    "x": "\N{HEAVY MULTIPLICATION X}",
-    "pentagon": "\N{BLACK PENTAGON}",
-    "star": "\N{BLACK STAR}",
-}
+SYMBOLS = dict(
+    zip(("circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star"), "●■◆▲✚✖⬟★", strict=True)
+)
 """Shape of plotly -> the same as a character, for legends."""
 NUMERIC_SHARE = 0.95
 PICTURES = (290, 340, 420, 520, 640)

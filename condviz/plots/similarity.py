@@ -23,13 +23,7 @@ CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 Fixed, so that two screenshots can be compared."""
 ALIKE = 67.0
 """Percentile from which a pair is said to be alike."""
-_DEGREES = (
-    (90.0, "very alike"),
-    (ALIKE, "alike"),
-    (33.0, "neither alike nor unlike"),
-    (10.0, "unlike"),
-    (0.0, "far apart"),
-)
+_DEGREES = {90: "very alike", ALIKE: "alike", 33: "neither alike nor unlike", 10: "unlike", 0: "far apart"}
 
 
 def to_html(result: Comparison | Attribution) -> str:
@@ -41,7 +35,7 @@ def to_html(result: Comparison | Attribution) -> str:
 
 def degree(percentile: float) -> str:
     """Return in words how alike a pair is that scores higher than `percentile` % of the reference pairs."""
-    return next(word for floor, word in _DEGREES if percentile >= floor)
+    return next(word for floor, word in _DEGREES.items() if percentile >= floor)
 
 
 def share(percentile: float) -> str:

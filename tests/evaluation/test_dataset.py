@@ -90,7 +90,7 @@ def test_further_columns_become_columns_and_scores() -> None:
 
 
 def test_seen_does_not_depend_on_case_and_blanks() -> None:
-    data = make_dataset("t", [Pair("a", "b", "The  Sport"), Pair("a", "b", "mood")], training_conditions=["the sport"])
+    data = make_dataset("t", [Pair("a", "b", "The  Sport"), Pair("a", "b", "mood")]).with_training(["the sport"])
     assert data.seen.tolist() == [True, False]
     assert make_dataset("t", [Pair("a", "b", "c")]).seen is None
 

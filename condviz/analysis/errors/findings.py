@@ -15,17 +15,8 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Interval
 
+from condviz.analysis.errors import measures
 from condviz.analysis.errors.filters import FLAGS, TARGETS, explain_nothing, select
-from condviz.analysis.errors.measures import (
-    AgreementReport,
-    Blindness,
-    GroupErrors,
-    Summary,
-    check_blindness,
-    measure,
-    summarise,
-    worst_conditions,
-)
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
 from condviz.analysis.errors.study import (
     CurvePoint,
@@ -83,18 +74,18 @@ class ErrorStudy(Result):
     """How many rows were selected by hand, of which the slice holds those that meet the filter; 0 for none."""
     mask: np.ndarray
     """(p,) bool, the slice."""
-    every: AgreementReport
-    part: AgreementReport | None
-    rest: AgreementReport | None
+    every: measures.AgreementReport
+    part: measures.AgreementReport | None
+    rest: measures.AgreementReport | None
     """Figures of all rows, of the slice and of the rest; the last two are None without a filter."""
-    conditions: tuple[GroupErrors, ...]
+    conditions: tuple[measures.GroupErrors, ...]
     """The worst conditions in the slice, as they are worded."""
-    aspects: tuple[GroupErrors, ...]
+    aspects: tuple[measures.GroupErrors, ...]
     """The worst of what conditions ask about, where a column "aspect" names it; else empty."""
-    summary: Summary
+    summary: measures.Summary
     searches: dict[str, Search]
     """Target -> slices found in it, where there are enough rows."""
-    blindness: tuple[Blindness, ...]
+    blindness: tuple[measures.Blindness, ...]
     """One per model."""
     curves: tuple[tuple[CurvePoint, ...], ...]
     confusions: tuple[np.ndarray, ...]
@@ -246,14 +237,14 @@ def analyse(
         chosen = " among those selected by hand" if len(selected) else ""
         why = explain_nothing(filter, study.named)
         raise DataError(f"No row{chosen} meets the filter {filter!r}.{why} Change a limit, or clear it.")
-    every = measure(study, used, resamples=resamples, seed=seed)
+    every = measures.measure(study, used, resamples=resamples, seed=seed)
     part = rest = None
     if filter.strip() or len(selected):
-        part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, used & ~mask))
+        part, rest = (measures.measure(study, side, resamples=resamples, seed=seed) for side in (mask, used & ~mask))
     gold = study.columns["gold"][mask]
-    conditions = worst_conditions(study, column="asks", mask=mask)
-    aspects = worst_conditions(study, column=ASPECT, mask=mask) if ASPECT in study.dataset.extra else []
-    summary = summarise(study, mask, aspects or conditions, ASPECT if aspects else "asks")
+    conditions = measures.worst_conditions(study, column="asks", mask=mask)
+    aspects = measures.worst_conditions(study, column=ASPECT, mask=mask) if ASPECT in study.dataset.extra else []
+    summary = measures.summarise(study, mask, aspects or conditions, ASPECT if aspects else "asks")
     return ErrorStudy(
         study,
         filter.strip(),
@@ -266,7 +257,7 @@ def analyse(
         aspects=tuple(aspects[:SHOWN_CONDITIONS]),
         summary=summary,
         searches=search(study, mask),
-        blindness=tuple(check_blindness(study, judged) for judged in study.judged),
+        blindness=tuple(measures.check_blindness(study, judged) for judged in study.judged),
         curves=tuple(calibration_curve(judged.scores[mask], gold) for judged in study.judged),
         confusions=tuple(confusion(gold, judged.fitted[mask]) for judged in study.judged),
         revisions=revisions or {},

@@ -12,18 +12,10 @@ from scipy import special
 from condviz.analysis.errors.slices import contrast
 from condviz.analysis.errors.study import Judged, Study
 from condviz.data.texts import fold
-from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
+from condviz.evaluation import metrics
+from condviz.evaluation.agreement import RESAMPLES, Agreement, Drawn, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
-from condviz.evaluation.metrics import (
-    ALPHA,
-    LEAST,
-    Metric,
-    Verdict,
-    judge_correlation,
-    judge_mean,
-    judge_share,
-    spearman,
-)
+from condviz.evaluation.metrics import ALPHA, LEAST, Metric, Verdict
 from condviz.types import Record
 
 HEADS = {
@@ -106,7 +98,7 @@ def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed:
     return AgreementReport(int(mask.sum()), figures, difference, resamples if drawn else 0)
 
 
-def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
+def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed: int) -> list[Drawn]:
     """Return resampled mean absolute and mean error: by sentence pairs with a new fit each, then by aspects."""
     if not resamples:
         return []
@@ -120,7 +112,7 @@ def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed:
     return drawn
 
 
-def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence[dict[str, np.ndarray]]) -> Figures:
+def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence[Drawn]) -> Figures:
     error = judged.error[rows]
     known = len(rows) and np.isfinite(error).all()
     values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if known else {}
@@ -135,9 +127,7 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
     return Figures(model=judged.model, **given)
 
 
-def _difference(
-    study: Study, figures: tuple[Figures, ...], chosen: np.ndarray, drawn: list[list[dict[str, np.ndarray]]]
-) -> Difference:
+def _difference(study: Study, figures: tuple[Figures, ...], chosen: np.ndarray, drawn: list[list[Drawn]]) -> Difference:
     values, p_values = {}, {}
     for name in HEADS:
         one, two = (getattr(figure, name).value for figure in figures)
@@ -379,15 +369,15 @@ def summarise(study: Study, mask: np.ndarray, groups: list[GroupErrors], asked: 
     order = follows = closer = None
     if study.second is not None:
         gain = np.abs(study.second.error[rated]) - np.abs(error)
-        closer = judge_mean(gain, clusters=study.dataset.clusters[rated]) if np.isfinite(gain).any() else None
-        order = judge_mean(verdicts[0] - verdicts[1], clusters=clusters) if len(clusters) else None
+        closer = metrics.judge_mean(gain, clusters=study.dataset.clusters[rated]) if np.isfinite(gain).any() else None
+        order = metrics.judge_mean(verdicts[0] - verdicts[1], clusters=clusters) if len(clusters) else None
         wins, loses = _sides(study, rated, gain, groups, asked, against_rest=False)
         best = worst = ()
     else:
         if len(clusters):
-            order = judge_share(verdicts[0], clusters=clusters)
-        elif (value := spearman(gold, study.first.scores[rated])) is not None:
-            follows = judge_correlation(value, len(np.unique(study.dataset.clusters[rated])))
+            order = metrics.judge_share(verdicts[0], clusters=clusters)
+        elif (value := metrics.spearman(gold, study.first.scores[rated])) is not None:
+            follows = metrics.judge_correlation(value, len(np.unique(study.dataset.clusters[rated])))
         worst, best = _sides(study, rated, np.abs(error), groups, asked, against_rest=True)
         wins = loses = ()
     return Summary(
@@ -415,7 +405,7 @@ def _sides(
         found = [(p[i], inside[i] - outside[i], one) for i, one in enumerate(tried) if p[i] * len(tried) < ALPHA]
     else:
         judged = [
-            (judge_mean(values[masks[one.value]], clusters=clusters[masks[one.value]], tries=len(tried)), one)
+            (metrics.judge_mean(values[masks[one.value]], clusters=clusters[masks[one.value]], tries=len(tried)), one)
             for one in tried
         ]
         found = [(-abs(verdict.value), verdict.value, one) for verdict, one in judged if verdict.sure]

@@ -32,9 +32,8 @@ def toy_rows(items: int = ITEMS, *, seed: int = 0) -> tuple[list[Pair], list[str
 def toy_dataset(items: int = ITEMS, *, seed: int = 0) -> Dataset:
     """Give the rows as a dataset with the column "aspect"; two of the three wordings are seen."""
     rows, aspects = toy_rows(items, seed=seed)
-    return make_dataset(
-        "toy test", rows, extra={"aspect": aspects}, training_conditions=["The Sport", WORDINGS["number"]]
-    )
+    dataset = make_dataset("toy test", rows, extra={"aspect": aspects})
+    return dataset.with_training(["The Sport", WORDINGS["number"]])
 
 
 def toy_scores(dataset: Dataset) -> dict[str, np.ndarray]:
