@@ -26,7 +26,7 @@ MAX_CATEGORIES = 10
 CATEGORY_COLOURS = tuple(f"var(--cv-cat-{number})" for number in range(1, MAX_CATEGORIES + 1))
 OTHER, MISSING = "var(--cv-cat-other)", "var(--cv-missing)"
 RAMP = [[0.0, "var(--cv-ramp-low)"], [1.0, "var(--cv-ramp-high)"]]
-SYMBOLS = dict(
+SYMBOLS: dict[str, str] = dict(
     zip(("circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star"), "●■◆▲✚✖⬟★", strict=True)
 )
 """Shape of plotly -> the same as a character, for legends."""

@@ -366,15 +366,10 @@ def _peak(words: Sequence[Word], row: np.ndarray, scale: Scale) -> dict[str, str
     }  # fmt: skip
 
 
-def deletion(tests: Sequence[DeletionTest], titles: Sequence[str]) -> Markup:
-    """Render one line for each model: what the heaviest words do to the score against random ones."""
-    most = max((max(test.top_move, float(test.random_moves.max())) for test in tests), default=0.0) or 1.0
-    rows = [_deletion_row(test, title, most) for test, title in zip(tests, titles, strict=True)]
-    return render("words/deletion.html", rows=rows)
-
-
-def _deletion_row(test: DeletionTest, title: str, most: float) -> dict[str, Any]:
+def deletion(test: DeletionTest, title: str) -> Markup:
+    """Render what the heaviest words do to the score of a model against random ones."""
     moves, (low, high) = test.random_moves, test.interval
+    most = max(test.top_move, float(moves.max())) or 1.0
     words, random = ("heaviest word", "a random word") if test.num_words == 1 else (
         f"{test.num_words} heaviest words", f"{test.num_words} random words"
     )  # fmt: skip
@@ -385,11 +380,12 @@ def _deletion_row(test: DeletionTest, title: str, most: float) -> dict[str, Any]
         f"{plain(float(moves.mean()), 3)} (middle 95 % of {len(moves)} draws: {plain(low, 3)} to {plain(high, 3)}); "
         f"{test.as_far or 'no'} {'draws change' if test.as_far != 1 else 'draw changes'} it as much."
     )
-    return {
-        "title": title, "verdict": verdict, "numbers": numbers, "held_out": len(test.held_out),
-        "low": f"{100 * low / most:.2f}", "width": f"{100 * (high - low) / most:.2f}",
-        "top": f"{100 * test.top_move / most:.2f}", "ticks": [f"{100 * move / most:.2f}" for move in moves.tolist()],
-    }  # fmt: skip
+    places = {"low": low, "width": high - low, "top": test.top_move}
+    return render(
+        "words/deletion.html", title=title, verdict=verdict, numbers=numbers, held_out=len(test.held_out),
+        ticks=[f"{100 * move / most:.2f}" for move in moves.tolist()],
+        **{name: f"{100 * place / most:.2f}" for name, place in places.items()},
+    )  # fmt: skip
 
 
 def to_html(result: WordReading) -> Markup:

@@ -279,7 +279,7 @@ class WordsTab:
         options = self.deleting.check(fields)
         work = self._run(reading.model.name, partial(delete_words, **options), reading)
         test = yield from self.parts["deletion"].follow(work, "Deleting words and scoring again.")
-        shown = words.deletion([test], [reading.model.title])
+        shown = words.deletion(test, reading.model.title)
         yield {self.deletion: noted(shown, **self.deleting.note(options))}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:

@@ -162,10 +162,6 @@ def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch
         group_by(corpus, SPORT, model=model)
 
 
-def test_a_sample_of_one_group_counts_as_not_apart() -> None:
-    assert groups.silhouette(np.ones((10_000, 2)), np.minimum(np.arange(10_000), 1)) == 0
-
-
 def test_texts_without_groups_are_said_to_have_none(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

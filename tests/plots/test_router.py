@@ -36,7 +36,7 @@ def test_heads_have_a_button_each(csr: CSR) -> None:
 
 def test_a_deletion_test_says_whether_it_was_held_out(csr: CSR) -> None:
     def shown(test: DeletionTest) -> str:
-        return words.deletion([test], [test.model])
+        return words.deletion(test, test.model)
 
     assert "no router" not in shown(delete_words(csr, read_words(csr, TEXT, CONDITIONS), 1, draws=3))
     random = np.full((20, 1, 1), 0.1, dtype=np.float32)

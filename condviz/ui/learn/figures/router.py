@@ -163,6 +163,6 @@ class Deletion(_Drawn):
         order = [np.argsort(-text.weights[-1, 0])[: self.count] for text in reading.texts]
         words = [[text.words[i].text for i in places] for text, places in zip(reading.texts, order, strict=True)]
         return {
-            "drawn": str(deletion([test], [reading.model.title])), "words": words,
+            "drawn": str(deletion(test, reading.model.title)), "words": words,
             "moved": test.top_move, "random": float(test.random_moves.mean()),
         }  # fmt: skip
