@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -252,15 +253,11 @@ def _draw(told: Mapping[str, list[tuple[str, str, str]]], used: set[str], number
     rows: list[tuple[str, str, str]] = []
     names = list(told)
     for values in (names[:NUM_VALUES], names[NUM_VALUES:]):
-        queues = {value: list(told[value]) for value in values}
-        while len(rows) < number and any(queues.values()):
-            for value, queue in queues.items():
-                while queue:
-                    family, text, domain = queue.pop(0)
-                    if family not in used:
-                        used.add(family)
-                        rows.append((value, text, domain))
-                        break
-                if len(rows) == number:
-                    break
+        queues = deque((value, (row for row in told[value] if row[0] not in used)) for value in values)
+        while queues and len(rows) < number:
+            value, queue = queues.popleft()
+            if row := next(queue, None):
+                used.add(row[0])
+                rows.append((value, *row[1:]))
+                queues.append((value, queue))
     return sorted(rows, key=lambda row: names.index(row[0]))

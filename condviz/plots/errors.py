@@ -18,7 +18,7 @@ from condviz.analysis.errors.study import CurvePoint, Judged, Study, calibration
 from condviz.evaluation.agreement import FIGURES
 from condviz.evaluation.csts import Evaluation
 from condviz.evaluation.metrics import COUNTED, Metric, between
-from condviz.plots.html import plain, render, signed, term, to_page
+from condviz.plots.html import cut, plain, render, signed, term, to_page
 from condviz.plots.svg import BOTTOM, EDGE, LEFT, WIDTH, Axis
 
 if TYPE_CHECKING:
@@ -63,13 +63,7 @@ def to_html(result: ErrorStudy | Evaluation) -> Markup:
     if isinstance(result, ErrorStudy):
         return render("errors/study.html", headline=headline(result), **sections(result))
     rows = [
-        {
-            "model": report.model,
-            "trained": report.trained,
-            "part": "" if part == "overall" else part,
-            "n": figures.n,
-            "cells": [_bar(name, getattr(figures, name)) for name in FIGURES],
-        }
+        (report, part.removeprefix("overall"), figures.n, [_bar(name, getattr(figures, name)) for name in FIGURES])
         for report in result.reports
         for part, figures in report.parts()
     ]
@@ -306,7 +300,8 @@ def _draw(label: str, x: Axis, y: Axis, marks: list[dict[str, Any]], paths: list
 
 # ---- figures of the page: errors by score, one model against another, calibration ------------------------------------
 
-TIP_CHARACTERS = 110
+TIP = 110
+"""Characters of each text in a tip."""
 AS_RATED = 0.05
 """Steps of the rating up to which a row is on no side: it rounds to zero."""
 SIDE_COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
@@ -396,16 +391,12 @@ class _Texts(dict[str, int]):
 
     def of(self, study: Study, rows: Sequence[int]) -> dict[str, list]:
         pairs = [study.dataset.pairs[row] for row in rows]
-        sentences = (f"{_cut(pair.sentence1)}\n{_cut(pair.sentence2)}" for pair in pairs)
-        facts = ((_cut(pair.condition), f"rating {pair.label:g}") for pair in pairs)
+        sentences = (f"{cut(pair.sentence1, TIP)}\n{cut(pair.sentence2, TIP)}" for pair in pairs)
+        facts = ((cut(pair.condition, TIP), f"rating {pair.label:g}") for pair in pairs)
         return {"text": [*map(self._number, sentences)], "customdata": [[*map(self._number, fact)] for fact in facts]}
 
     def _number(self, text: str) -> int:
         return self.setdefault(text, len(self))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TIP_CHARACTERS else f"{text[: TIP_CHARACTERS - 1]}…"
 
 
 def _finish(figure: go.Figure, x: str, y: str) -> None:

@@ -71,6 +71,11 @@ def term(key: str, text: str) -> Markup:
     return Markup('<dfn data-term="{}">{}</dfn>').format(key, text)
 
 
+def cut(text: str, length: int) -> str:
+    """Return a text of at most so many characters, with an ellipsis where it goes on."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def signed(value: float, digits: int = 2) -> str:
     """Format a number with its sign and a real minus: +0.12, −0.12."""
     return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")

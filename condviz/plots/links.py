@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from condviz.analysis.answers import LinkAnswers, LinkProfile
 from condviz.data.kg import clause, with_article
-from condviz.plots.html import render
+from condviz.plots.html import cut, render
 
 if TYPE_CHECKING:
     from condviz.analysis.answers import LinkAnswer
@@ -66,14 +66,12 @@ def neighbourhood(profile: LinkProfile) -> Markup:
     for text, ends in groups:
         heights = [ROW * (place + number + 0.5) for number in range(len(ends))]
         place += len(ends)
-        nodes = [{"name": _short(name), "known": known, "y": y} for (name, known), y in zip(ends, heights, strict=True)]
-        drawn.append({"text": _short(text), "y": sum(heights) / len(heights), "nodes": nodes})
-    name = _short(profile.entity)
+        nodes = [
+            {"name": cut(name, LONGEST), "known": known, "y": y} for (name, known), y in zip(ends, heights, strict=True)
+        ]
+        drawn.append({"text": cut(text, LONGEST), "y": sum(heights) / len(heights), "nodes": nodes})
+    name = cut(profile.entity, LONGEST)
     return render("links/neighbourhood.html", name=name, groups=drawn, height=ROW * rows, middle=middle)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def _clause(result: LinkAnswers) -> str:

@@ -17,7 +17,7 @@ from condviz.analysis.geometry import FEWEST, judge_values
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
 from condviz.evaluation.metrics import COUNTED, counted
-from condviz.plots.html import render
+from condviz.plots.html import cut, render
 from condviz.plots.svg import to_svg
 
 SideName = Literal["before", "after"]
@@ -212,7 +212,7 @@ def plot_conditions(matrices: Mapping[str, Any]) -> go.Figure:
         marker={"size": 13, "color": [category_colour(index) for index in range(len(names))]},
     )
     labels = [
-        {"x": float(x), "y": float(y), "text": plain(name), "showarrow": False, "yshift": 16, "font": {"size": 13}}
+        {"x": float(x), "y": float(y), "text": as_label(name), "showarrow": False, "yshift": 16, "font": {"size": 13}}
         for (x, y), name in zip(places.tolist(), names, strict=True)
     ]
     reach = 1.45 * float(np.abs(places).max(initial=0.1))
@@ -250,9 +250,9 @@ def shapes(result: EmbeddingMap, colours: Colouring) -> list[tuple[str, str]]:
     return list(zip(SYMBOLS.values(), groups, strict=False)) if circles and 1 < len(groups) <= len(SYMBOLS) else []
 
 
-def plain(text: str) -> str:
+def as_label(name: str) -> str:
     """Shorten a name and escape its markup: plotly reads annotations as markup."""
-    return html.escape(text if len(text) <= 32 else f"{text[:31]}\N{HORIZONTAL ELLIPSIS}", quote=False)
+    return html.escape(cut(name, 32), quote=False)
 
 
 def _percent(share: float) -> str:
@@ -397,6 +397,6 @@ def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[d
                 continue
             taken.append((x, y, half))
             place = {"x": topic.x, "y": topic.y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
-            labels.append({**place, "text": plain(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
+            labels.append({**place, "text": as_label(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
             break
     return labels

@@ -82,16 +82,8 @@ def columns(
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
     untold, common = _is_untold(hit), _is_common(hit) and bool(result.condition)
-    far = bool(result.condition) and not (hit.good or common or untold)
-    return {
-        "rank": rank,
-        "hit": hit,
-        "parts": _parts(hit),
-        "move": move,
-        "untold": untold,
-        "common": common,
-        "far": far,
-    }
+    marks = {"untold": untold, "common": common, "far": result.condition and not (hit.good or common or untold)}
+    return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, **marks}
 
 
 def _share(percentile: float) -> str:
@@ -156,12 +148,12 @@ def plot_flows(result: CrossTable) -> go.Figure:
     """Draw the groups under both conditions as parallel categories: a ribbon is as wide as there are texts in both."""
     import plotly.graph_objects as go
 
-    from condviz.plots.maps import category_colour, plain
+    from condviz.plots.maps import as_label, category_colour
 
     cells = [(i, j, count) for i, row in enumerate(result.counts) for j, count in enumerate(row) if count]
     first, second, counts = zip(*cells, strict=True) if cells else ((), (), ())
     dimensions = [
-        {"label": plain(found.condition), "values": [_group_name(place, found.groups[place]) for place in places]}
+        {"label": as_label(found.condition), "values": [_group_name(place, found.groups[place]) for place in places]}
         for found, places in ((result.first, first), (result.second, second))
     ]
     colours = [category_colour(place) for place in first]
@@ -175,6 +167,6 @@ def plot_flows(result: CrossTable) -> go.Figure:
 
 
 def _group_name(number: int, group: Group) -> str:
-    from condviz.plots.maps import plain
+    from condviz.plots.maps import as_label
 
-    return plain(f"{number + 1}. {group.name}")
+    return as_label(f"{number + 1}. {group.name}")

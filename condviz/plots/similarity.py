@@ -195,18 +195,11 @@ def matrix(comparison: Comparison) -> Markup:
     """Render models x conditions as a table; the colour shows the change against no condition."""
     rows = []
     for row, info in enumerate(comparison.models):
-        base, limit = float(comparison.unconditional[row]), CHANGE_LIMIT[info.kind]
+        base, end = float(comparison.unconditional[row]), CHANGE_LIMIT[info.kind]
+        shown = (part[row].tolist() for part in (comparison.scores, comparison.percentiles, comparison.ratings))
         cells = [
-            {
-                "score": float(score),
-                "change": float(score) - base,
-                "tint": tint(float(score) - base, limit),
-                "place": float(place),
-                "rating": float(rating),
-            }
-            for score, place, rating in zip(
-                comparison.scores[row], comparison.percentiles[row], comparison.ratings[row], strict=True
-            )
+            {"score": score, "change": score - base, "tint": tint(score - base, end), "place": place, "rating": rating}
+            for score, place, rating in zip(*shown, strict=True)
         ]
         rows.append({"info": info, "base": base, "cells": cells})
     silence = [silent(comparison, column) for column in range(len(comparison.conditions))]
