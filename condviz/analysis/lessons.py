@@ -68,9 +68,9 @@ def trace_router(
     vector, weights = model.route(state, tokens, reading / temperature)
     for number in range(routed[0], shown):
         before = layers.attend(number - 1, state, tokens.mask)
-        scale = 1 + weights[model.router.slot(number - 1)]
+        scale = 1 + weights[model.routed_layers.index(number - 1)]
         state = layers.finish(number - 1, before * scale[..., None].to(before.dtype), state)
-    place = model.router.slot(shown - 1)
+    place = model.routed_layers.index(shown - 1)
     before, keys = layers.attend(shown - 1, state, tokens.mask), layers.key(shown - 1, state)
     scores = (keys.float() @ reading[0, place].float())[0] / keys.shape[-1] ** 0.5
     names = cast("Any", backbone.tokenizer).convert_ids_to_tokens(list(row.ids))

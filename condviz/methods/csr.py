@@ -87,11 +87,11 @@ class CSR(RoutedEncoder):
         """
         layers, ids, mask = self.backbone.layers, sentence.ids, sentence.mask
         weights: list[Tensor] = []
-        for layer in self.routed_layers:
+        for place, layer in enumerate(self.routed_layers):
             attended, keys = layers.attend(layer, hidden, mask), layers.key(layer, hidden)
-            if rows is not None and layer == self.routed_layers.start:
+            if rows is not None and not place:
                 attended, keys, hidden, ids, mask = (part[rows] for part in (attended, keys, hidden, ids, mask))
-            weight = self.router.weigh(layers, layer, SentenceState(ids, mask, hidden, keys), condition)
+            weight = self.router.weigh(layers, layer, SentenceState(ids, mask, hidden, keys), condition[:, place])
             weights.append(weight)
             scale = factor(weight, self.method_config.weighting)[..., None]
             hidden = layers.finish(layer, attended * scale.to(attended.dtype), hidden)

@@ -9,6 +9,7 @@ left out; initial weights are PyTorch's (transformers 5 would redraw them).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import torch
@@ -82,20 +83,15 @@ class HyperCL(SeparableEncoder):
 
     def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
         """Compute W_c h_s; with rank K by way of K numbers, without forming W_c. See `SeparableEncoder.compose`."""
-        rows = sentences[:, None]
-        for factor in self.factors(conditions):
-            rows = rows @ (factor if index is None else factor[index])
-        return rows[:, 0]
+        factors = (factor if index is None else factor[index] for factor in self.factors(conditions))
+        return reduce(torch.matmul, factors, sentences[:, None])[:, 0]
 
     def embed_by_condition(self, sentences: Tensor, conditions: Tensor, index: Tensor) -> Tensor:
         """Project one condition at a time: a copy of W_c for each row takes ten times as long."""
         factors, order = self.factors(conditions), index.argsort(stable=True)
-        parts = []
-        for place, rows in enumerate(sentences[order].split(index.bincount(minlength=len(conditions)).tolist())):
-            for factor in factors:
-                rows = rows @ factor[place]
-            parts.append(rows)
-        return torch.cat(parts)[order.argsort()]
+        parts = sentences[order].split(index.bincount(minlength=len(conditions)).tolist())
+        made = [reduce(torch.matmul, own, rows) for rows, *own in zip(parts, *factors, strict=True)]
+        return torch.cat(made)[order.argsort()]
 
     @torch.no_grad()
     def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
@@ -114,10 +110,7 @@ class HyperCL(SeparableEncoder):
         first, *rest = self.factors(conditions.to(device))
         columns = first.to(dtype).permute(1, 0, 2).reshape(first.shape[1], -1)  # one large product is faster than m
         grid = (sentences.to(device, dtype) @ columns).view(len(sentences), len(conditions), first.shape[-1])
-        grid = grid.transpose(0, 1)
-        for factor in rest:
-            grid = grid @ factor.to(dtype)
-        return grid.float().cpu()
+        return reduce(torch.matmul, (factor.to(dtype) for factor in rest), grid.transpose(0, 1)).float().cpu()
 
     @torch.no_grad()
     def start_identity(self) -> None:
@@ -139,10 +132,7 @@ class HyperCL(SeparableEncoder):
     def condition_matrix(self, condition: str) -> np.ndarray:
         """Compute W_c, (d, d) float32: the embedding is W_c times the sentence vector as a column."""
         encoded = self._encode_conditions([condition]).to(self.backbone.device)
-        matrix, *rest = self.factors(encoded)
-        for factor in rest:
-            matrix = matrix @ factor
-        return matrix[0].T.float().cpu().numpy()
+        return reduce(torch.matmul, self.factors(encoded))[0].T.float().cpu().numpy()
 
     def _bytes_per_condition(self) -> int:
         size = self.backbone.hidden_size

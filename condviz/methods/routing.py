@@ -56,15 +56,11 @@ class Router(nn.Module, ABC):
             layers: The encoder.
             layer: Its index from 0.
             sentence: What enters the layer.
-            condition: (b, R, e) from `read`, row by row.
+            condition: (b, e), what `read` returned for this layer, row by row.
 
         Returns:
             (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
         """
-
-    def slot(self, layer: int) -> int:
-        """Return the place of a layer among the routed ones."""
-        return self.routed_layers.index(layer)
 
 
 class SentenceState:
@@ -97,8 +93,7 @@ class QueryKeyRouter(Router):
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Compare queries with keys. See `Router.weigh`."""
-        query = condition[:, self.slot(layer), None]
-        return attention_probabilities(query, sentence.keys, sentence.mask[:, None])[:, 0]
+        return attention_probabilities(condition[:, None], sentence.keys, sentence.mask[:, None])[:, 0]
 
 
 class HiddenRouter(Router):
@@ -110,8 +105,7 @@ class HiddenRouter(Router):
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Compare states with states. See `Router.weigh`."""
-        state = condition[:, self.slot(layer), None]
-        return attention_probabilities(state, sentence.hidden, sentence.mask[:, None])[:, 0]
+        return attention_probabilities(condition[:, None], sentence.hidden, sentence.mask[:, None])[:, 0]
 
 
 class HeavyRouter(HiddenRouter):
@@ -133,7 +127,7 @@ class HeavyRouter(HiddenRouter):
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Average the heads' scores, then softmax. See `Router.weigh`."""
         dtype = next(self.query.parameters()).dtype
-        query = self.query[str(layer)](condition[:, self.slot(layer)].to(dtype))
+        query = self.query[str(layer)](condition.to(dtype))
         keys = self.key[str(layer)](sentence.hidden.to(dtype))
         # The mean over heads of per-head products is the product over all heads, divided by their number.
         scores = (keys @ query[..., None])[..., 0] / (query.shape[-1] * HEAVY_HEADS) ** 0.5
@@ -157,7 +151,7 @@ class MultiHeadRouter(Router):
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Share one softmax with the condition's own tokens. See `Router.weigh`."""
-        query, own = condition[:, self.slot(layer)].tensor_split([-layers.num_heads], dim=-1)
+        query, own = condition.tensor_split([-layers.num_heads], dim=-1)
         scores = _head_scores(query, sentence.keys, layers.num_heads)
         scores = scores.masked_fill(~sentence.mask[:, None], float("-inf"))
         total = torch.logaddexp(scores.logsumexp(dim=-1), own.to(scores.dtype))
@@ -181,9 +175,7 @@ class RandomRouter(Router):
         """Draw the weights. See `Router.weigh`."""
         scores = torch.randn(sentence.mask.shape, device=sentence.mask.device)
         if not self.training:
-            for row, (ids, mark) in enumerate(
-                zip(_real_ids(sentence.ids, sentence.mask), condition[:, 0], strict=True)
-            ):
+            for row, (ids, mark) in enumerate(zip(_real_ids(sentence.ids, sentence.mask), condition, strict=True)):
                 generator = torch.Generator().manual_seed(_mark([*ids, int(mark), layer]))
                 scores[row, : len(ids)] = torch.randn(len(ids), generator=generator)
         return scores.masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)
