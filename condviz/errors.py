@@ -92,15 +92,7 @@ def first_line(error: BaseException) -> str:
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module.
-
-    Args:
-        module: Dotted name, for instance "umap".
-        extra: The extra of this package that installs it.
-
-    Raises:
-        MissingExtraError: If the module is not installed.
-    """
+    """Import an optional module by its dotted name; raises MissingExtraError, with the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -70,9 +70,7 @@ class Attention(NamedTuple):
 class LayerAccess:
     """Runs the layers of an encoder one by one: of BERT and RoBERTa types here, of others in subclasses.
 
-    Args:
-        model: An encoder or decoder of `transformers`.
-        bidirectional: A decoder that sees in both directions.
+    The model is one of `transformers`; `bidirectional` is a decoder that sees in both directions.
     """
 
     engine: Engine | None = None

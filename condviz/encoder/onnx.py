@@ -35,10 +35,7 @@ Weights = Mapping[str, "OrtValue"]
 class Engine:
     """The two halves of a layer with post-norm and exact GELU, in float32 on the CPU, without gradient.
 
-    Args:
-        heads: Of the attention.
-        epsilon: Of the norms.
-        int8: Multiply in eight bits: weights are rounded by output channel, what enters them by token.
+    With `int8` it multiplies in eight bits: weights are rounded by output channel, what enters them by token.
     """
 
     def __init__(self, heads: int, epsilon: float, *, int8: bool = False) -> None:
@@ -55,7 +52,6 @@ class Engine:
         """Run "attend", "attend with bias" or "finish"; see these in `LayerAccess`.
 
         Args:
-            half: Which part of a layer.
             inputs: To attend, "hidden", the states of the queries (b, q, d), "memory", those of keys and values
                 (b, k, d), and "bias", added to the scores: (b or 1, heads or 1, q, k). To finish, "attended", "hidden".
             weights: From `take`: NAME_weight and NAME_bias of query, key, value, merge (W_O), norm, wide and narrow

@@ -78,7 +78,6 @@ class CSR(RoutedEncoder):
 
         Args:
             hidden: State of the sentences that enters the first routed layer, (u, L, d).
-            sentence: The sentences, for ids and masks.
             condition: From `read`, (b, R, e).
             rows: (b,) sentence of each row; None where u = b. The first attention is computed once per sentence.
 

@@ -34,7 +34,7 @@ class Router(nn.Module, ABC):
 
     Args:
         backbone: The encoder.
-        routed_layers: Indices of the routed layers, from 0, lowest first; R of them.
+        routed_layers: Indices of the R routed layers, from 0, lowest first.
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
@@ -73,10 +73,7 @@ class SentenceState:
 class QueryKeyRouter(Router):
     """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 1).
 
-    Args:
-        backbone: The encoder.
-        routed_layers: As in `Router`.
-        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
+    The `query_layer` "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" of the routed one.
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int], query_layer: str = "last") -> None:

@@ -62,7 +62,7 @@ def save(
     Args:
         model: A model whose encoder can be loaded again by its name. Low-rank adapters of peft in the encoder are
             stored as such.
-        folder: Target; the last part is the name of the model.
+        folder: Its last part is the name of the model.
         training: How it was made: data, recipe, seed, date; stored as it is.
         metrics: Scores; stored as they are.
         card: Text of the model card; a short one is written if it is None.
@@ -113,11 +113,7 @@ def move(folder: Path, target: Path) -> Path:
 
 
 def load(folder: str | Path, **options: Any) -> ConditionalScorer:  # noqa: ANN401 - of `load`
-    """Load a checkpoint.
-
-    Args:
-        folder: The folder.
-        **options: device, precision and backend, as in `condviz.encoder.pretrained.load_backbone`.
+    """Load a checkpoint; device, precision and backend as in `condviz.encoder.pretrained.load_backbone`.
 
     Raises:
         CheckpointError: If a file is missing, damaged or unsafe, a key is unknown, a tensor is missing, left over or of

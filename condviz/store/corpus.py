@@ -352,7 +352,7 @@ def encode_corpus(
     """Encode texts into a corpus in memory.
 
     Args:
-        model: A model with vectors.
+        model: With vectors.
         texts: At least one.
         columns: Name -> one cell for each text.
         name: For messages and pictures.

@@ -190,8 +190,6 @@ class Jobs:
         A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
 
         Args:
-            id: The job.
-            force: As the signature says.
             token: Of the visitor who asks; None is the owner of the machine. See `Job.may_change`.
 
         Raises:

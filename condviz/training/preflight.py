@@ -115,9 +115,7 @@ _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
 def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
     """Return a recipe with whole paths, so that any process finds them whatever its current folder is, or say why not.
 
-    Args:
-        recipe: As it was written.
-        roots: Folders that tables, graphs and models may be in, beside those of the corpora and checkpoints.
+    Tables, graphs and models may be in the folders `roots`, beside those of the corpora and checkpoints.
 
     Raises:
         ConfigError: If its name is not a plain name, a path is outside of the folders, or, on a Space, encoder or
