@@ -203,6 +203,11 @@ class ModelInfo:
     missing: str = ""
     """What to do where that encoder is not on this machine; "" where it is."""
 
+    @property
+    def full_title(self) -> str:
+        """Its title where it stands among others: an untrained one shares that of its trained twin."""
+        return self.title if self.trained else f"{self.title} (not trained)"
+
     def rate(self, scores: ArrayLike) -> np.ndarray:
         """Return ratings from 1 to 5, of the shape of the scores; NaN without a calibration."""
         return np.full(np.shape(scores), np.nan) if self.calibration is None else self.calibration.rate(scores)

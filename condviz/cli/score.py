@@ -249,7 +249,7 @@ def _format_study(found: ErrorStudy) -> str:
     figures = [(row["rows"], row["model"], row["n"], row["items"], *cells(row, "{} [{}]")) for row in told["figures"]]
     head = ("rows", "model", "n", "items", *HEADS.values())
     parts = [headline(found).striptags(), format_table(head, figures, right=range(2, len(head)))]
-    names = [f"{name} {model}" for model in found.models for name in ("error", "bias", "wrong order")]
+    names = [f"{name} {model}" for model in found.titles for name in ("error", "bias", "wrong order")]
     for title, groups in told["groups"]:
         rows = [(one["value"], f"{one['n']:,}", *cells(one)) for one in groups[:10]]
         parts.append(format_table((f"worst {title}s", "n", *names), rows))

@@ -90,7 +90,7 @@ def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
 
     What is `active` filters where it is clicked; elsewhere it only names the rows.
     """
-    found, two = result.summary, len(result.models) > 1
+    found, two = result.summary, len(result.titles) > 1
     target, worst = result.worst or ("", None)
     figures = (result.part or result.every).figures[0]
     groups = (*found.wins, *found.loses, *(one.value for one in (found.best, found.worst) if one))
@@ -98,8 +98,8 @@ def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
     return render(
         "errors/headline.html",
         found=found,
-        first=result.models[0],
-        second=result.models[1] if two else "",
+        first=result.titles[0],
+        second=result.titles[1] if two else "",
         unit="sentence pairs" if comparisons == found.pairs else "comparisons of two conditions",
         rated=bool(result.study.rated.any()),
         here="this slice" if result.part else "these rows",
@@ -145,13 +145,13 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
         noted=len(noted),
         worst=min(WORST, len(others)),
         pictures=[
-            (judged.model, residuals(result, judged), _curve(judged, curve), len(curve))
+            (judged.title, residuals(result, judged), _curve(judged, curve), len(curve))
             for judged, curve in zip(result.study.judged, result.curves, strict=True)
             if curve
         ],
         **sections(result),
     )
-    title = f"Errors of {' and '.join(result.models)} on {result.study.dataset.name}"
+    title = f"Errors of {' and '.join(result.titles)} on {result.study.dataset.name}"
     return to_page(title, body)
 
 
@@ -160,14 +160,14 @@ def figure_heads() -> list[Markup]:
     return [term(key, title) for key, title in zip(_TERMS, HEADS.values(), strict=True)]
 
 
-def figure_rows(label: str, report: AgreementReport) -> list[dict[str, Any]]:
-    """Return lines of the table of figures: a line per model, then the difference of two."""
+def figure_rows(label: str, report: AgreementReport, titles: Sequence[str]) -> list[dict[str, Any]]:
+    """Return lines of the table of figures: a line per model, by its title, then the difference of two."""
     rows: list[dict[str, Any]] = [
         {
-            "rows": label, "model": one.model, "n": f"{one.n:,}", "items": f"{one.items:,}",
+            "rows": label, "model": title, "n": f"{one.n:,}", "items": f"{one.items:,}",
             "cells": [(*show_figure(name, getattr(one, name)), getattr(one, name).reason) for name in HEADS],
         }
-        for one in report.figures
+        for title, one in zip(titles, report.figures, strict=True)
     ]  # fmt: skip
     if (difference := report.difference) is not None:
         cells = []
@@ -206,15 +206,18 @@ def sections(result: ErrorStudy) -> dict[str, Any]:
     shown = [(label, report) for label, report in parts if report is not None]
     kinds = (("aspect", result.aspects), ("condition", result.conditions))
     return {
-        "models": result.models,
+        "models": result.titles,
         "heads": figure_heads(),
-        "figures": [row for label, report in shown for row in figure_rows(label, report)],
+        "figures": [row for label, report in shown for row in figure_rows(label, report, result.titles)],
         "resamples": max(report.resamples for _, report in shown),
         "groups": [(title, [group_row(title, one) for one in groups]) for title, groups in kinds if groups],
-        "searches": [_search(result.models[0], target, search) for target, search in result.searches.items()],
-        "blindness": [{"found": one, "p": "" if one.p is None else show_p(one.p)} for one in result.blindness],
+        "searches": [_search(result.titles[0], target, search) for target, search in result.searches.items()],
+        "blindness": [
+            {"model": title, "found": one, "p": "" if one.p is None else show_p(one.p)}
+            for title, one in zip(result.titles, result.blindness, strict=True)
+        ],
         "confusions": [
-            (judged.model, counts.tolist())
+            (judged.title, counts.tolist())
             for judged, counts in zip(result.study.judged, result.confusions, strict=True)
             if counts.sum()
         ],
@@ -325,7 +328,7 @@ def plot_residuals(study: Study) -> go.Figure:
     sides = {"too similar": judged.error > 0, "too different": judged.error < 0}
     sides = {name: known & side & ~right for name, side in sides.items()} | {"as rated": known & right}
     figure = _plot_sides(study, sides, judged.scores, judged.error)
-    _finish(figure, f"score of {judged.model}", "error, in steps of the rating")
+    _finish(figure, f"score of {judged.title}", "error, in steps of the rating")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-ink)")
     return figure
 
@@ -335,10 +338,10 @@ def plot_against(study: Study) -> go.Figure:
     first, second = study.judged
     known = np.isfinite(first.error) & np.isfinite(second.error)
     gain = np.abs(second.error) - np.abs(first.error)
-    sides = {f"{first.model} is closer": gain >= AS_RATED, f"{second.model} is closer": gain <= -AS_RATED}
+    sides = {f"{first.title} is closer": gain >= AS_RATED, f"{second.title} is closer": gain <= -AS_RATED}
     sides = {name: known & side for name, side in sides.items()} | {"as close": known & (np.abs(gain) < AS_RATED)}
     figure = _plot_sides(study, sides, second.error, first.error)
-    _finish(figure, f"error of {second.model}", f"error of {first.model}")
+    _finish(figure, f"error of {second.title}", f"error of {first.title}")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
     figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
     return figure
@@ -359,7 +362,7 @@ def plot_calibration(study: Study, mask: np.ndarray) -> go.Figure:
         share = 100 * np.searchsorted(ordered, [point.score for point in curve]) / len(ordered)
         spread = {"type": "data", "array": [2 * point.error for point in curve], "thickness": 1.2, "width": 3}
         figure.add_scatter(
-            x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
+            x=share, y=[point.rating for point in curve], error_y=spread, name=judged.title, mode="lines+markers",
             line={"color": colour}, marker={"color": colour, "size": 7},
         )  # fmt: skip
     whose = "all rows" if mask.all() else "the slice"

@@ -350,7 +350,7 @@ class WordsTab:
         found = []
         for _, name in self.choices():
             info = self.pool.info(name)
-            found.append((info.title if info.trained else f"{info.title} (not trained)", name))
+            found.append((info.full_title, name))
             if info.trained and CATALOG[info.method].has_variants:
                 found += [(f"{info.title}, {variant.title}", f"{name}@{key}") for key, variant in VARIANTS.items()]
         return found

@@ -13,7 +13,7 @@ from condviz.analysis.errors.measures import GroupErrors, summarise, worst_condi
 from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import Dataset, make_dataset
-from condviz.plots.errors import group_row, headline
+from condviz.plots.errors import group_row, headline, plot
 from condviz.types import Pair
 from tests.analysis.errors.toy import toy_dataset, toy_study
 from tests.stand_ins import LengthModel
@@ -61,6 +61,19 @@ def test_the_headline_says_only_what_the_figures_support() -> None:
     assert "follow the ratings closely (correlation 1.00" in said(make_study(single, judge(single, "m", single.gold)))
     noise = judge(single, "m", np.random.default_rng(0).random(60))
     assert "do not follow the ratings" in said(make_study(single, noise))
+
+
+def test_people_read_the_titles_of_models_in_words_tables_and_pictures() -> None:
+    data = rows(60)
+    rng = np.random.default_rng(0)
+    one, two = (judge(data, name, rng.random(120), title) for name, title in (("m-1", "First"), ("m-2", "Second")))
+    study = make_study(data, one, two)
+    found = analyse(study, resamples=0)
+    figures = [plot(study, view, found.mask).to_json() for view in ("residuals", "against", "calibration")]
+    for shown in (headline(found), found._repr_html_(), *figures):
+        assert "First" in shown
+        assert "m-1" not in shown
+    assert found.models == ("m-1", "m-2")
 
 
 def test_two_rated_rows_in_order_are_not_called_wrong() -> None:

@@ -98,7 +98,7 @@ def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, t
 def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
     choice = uploaded(tab, tmp_path)
     table = tab.sections.show_rows(choice)[tab.sections.rows].value
-    assert table["headers"] == ["row", "sentence1", "sentence2", "condition", "rating", "error m"]
+    assert table["headers"] == ["row", "sentence1", "sentence2", "condition", "rating", "error of m"]
     assert len(table["data"]) == 40
     *_, rating, error = table["metadata"]["display_value"][0]
     assert error[0] in "+\N{MINUS SIGN}"

@@ -42,7 +42,7 @@ from condviz.evaluation.dataset import (
     trained_rows,
     training_conditions,
 )
-from condviz.models.registry import load
+from condviz.models.registry import describe, load
 from condviz.paths import ASSETS
 from condviz.spec import Field, Key, checked
 from condviz.types import Progress, Result, plain
@@ -97,6 +97,11 @@ class ErrorStudy(Result):
     def models(self) -> tuple[str, ...]:
         """Names of the one or two models."""
         return tuple(judged.model for judged in self.study.judged)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What people read for `models`."""
+        return tuple(judged.title for judged in self.study.judged)
 
     @property
     def rows(self) -> np.ndarray:
@@ -192,7 +197,8 @@ def find_errors(
     dataset = with_training_of(dataset, *(one.info.path or one.name if one.info else "" for one in found))
     if wordings is None and ASPECT not in dataset.extra:
         wordings = find_wordings(dataset, [one for one in asked if not isinstance(one, str)])
-    study = make_study(dataset, *(judge(dataset, one.name, one.values) for one in found), asks=wordings)
+    judged = [judge(dataset, one.name, one.values, one.info.full_title if one.info else "") for one in found]
+    study = make_study(dataset, *judged, asks=wordings)
     revisions = {one.name: one.info.revision if one.info else "from the file" for one in found}
     settings = {"resamples": resamples, "seed": seed, "revisions": revisions}
     return analyse(study, filter=filter, selected=selected, exclude_seen=exclude_seen, **settings)
@@ -363,4 +369,4 @@ def stored_study(model: str) -> Study:
     found = read_stored(dataset)
     if model not in found:
         raise DataError(f"No scores of {model[:40]!r} are stored. There are: {', '.join(found)}.")
-    return make_study(dataset, judge(dataset, model, found[model][1]))
+    return make_study(dataset, judge(dataset, model, found[model][1], describe(model).full_title))

@@ -71,6 +71,8 @@ class Judged:
     """One model on one dataset."""
 
     model: str
+    title: str
+    """Its name as one types it, and as people read it."""
     scores: np.ndarray
     """(p,) float64, higher is more similar, in the range of the model."""
     calibration: IsotonicFit
@@ -154,8 +156,11 @@ class Study:
         return self._refits[key]
 
 
-def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
-    """Compare the scores of a model, (p,), with the ratings; raises DataError unless there is one per row."""
+def judge(dataset: Dataset, model: str, scores: np.ndarray, title: str = "") -> Judged:
+    """Compare the scores of a model, (p,), with the ratings; raises DataError unless there is one per row.
+
+    People read its `title`, by default its name.
+    """
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(dataset.pairs),):
         raise DataError(f"{model} has {scores.size:,} scores for {len(dataset.pairs):,} rows. Score the file again.")
@@ -166,7 +171,8 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
     margins = np.sign(gold[first] - gold[second]) * (fitted[first] - fitted[second])
     margins[np.isnan(verdicts)] = np.nan  # equal ratings have no order
     right, margin = (_of_rows(values, dataset.items, len(scores)) for values in (verdicts, margins))
-    return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, verdicts, right, margin)
+    fit = fit_calibration(scores, gold)
+    return Judged(model, title or model, scores, fit, fitted, fitted - gold, verdicts, right, margin)
 
 
 def make_study(

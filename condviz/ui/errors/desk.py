@@ -171,14 +171,17 @@ class Desk:
         rows = findings.with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         found = {name: self.known(dataset, name) for name in names}
         scores = {name: values for name, values in found.items() if values is not None}
-        if lost := " and ".join(name for name in names if name not in scores):
+        titles = {name: name if name in dataset.stored else self.pool.info(name).full_title for name in names}
+        if lost := " and ".join(titles[name] for name in names if name not in scores):
             raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
         models = [model for name in names if (model := self.pool.loaded(name)) is not None]
         if groups:
             asks = read_groups(groups, (pair.condition for pair in rows.pairs))
         else:
             asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)
-        return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()), asks=asks)
+        return make_study(
+            rows, *(judge(rows, name, values, titles[name]) for name, values in scores.items()), asks=asks
+        )
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
         """Return what was found; raises DataError if the filter cannot be read or selects no row."""

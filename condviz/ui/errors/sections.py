@@ -108,7 +108,7 @@ class Sections:
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_rows(self, choice: Choice | None) -> dict:
         found = self.desk.found(needed(choice))
-        errors = {f"error_{model}": f"error {model}" for model in found.models}
+        errors = {f"error_{one.model}": f"error of {one.title}" for one in found.study.judged}
         names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
         frame = rows_frame(found.study, found.rows[:LISTED]).loc[:, names].round(2)
         named = frame.rename(columns={"label": "rating", **errors})
@@ -146,10 +146,10 @@ class Sections:
     def show_near(self, choice: Choice | None) -> Iterator[dict]:
         choice = needed(choice)
         row = int(self.desk.found(choice).rows[0]) if choice.row is None else choice.row
-        pair = self.desk.study(choice).dataset.pairs[row]
-        work = self.pool.run(_nearest, self.desk.scorer(choice.first), pair)
+        study = self.desk.study(choice)
+        work = self.pool.run(_nearest, self.desk.scorer(choice.first), study.dataset.pairs[row])
         found = yield from self.near_part.follow(work, "Encoding training rows.")
-        yield {self.near: render("errors/neighbours.html", found=found, model=choice.first)}
+        yield {self.near: render("errors/neighbours.html", found=found, model=study.first.title)}
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
         """Rewrite the slice by a rule and score it again."""
@@ -160,7 +160,7 @@ class Sections:
         scored = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
-            message = f"{judged.model} scores {len(rewritten.pairs)} changed rows."
+            message = f"{judged.title} scores {len(rewritten.pairs)} changed rows."
             scores = yield from follow(work, message, self.rewrite_notice, self.rewrite_stop)
             scored.append(scores)
         words = words if rule == "word" else dict.fromkeys(words, "")

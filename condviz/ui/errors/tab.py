@@ -196,7 +196,7 @@ class ErrorsTab:
         if not choice.first:
             choice = replace(choice, first=next(iter(dataset.stored), self.pool.default))
         # Raises where there is none of a name, before anything is scored.
-        titles = {name: self.pool.info(name).title for name in choice.names if name not in dataset.stored}
+        titles = {name: self.pool.info(name).full_title for name in choice.names if name not in dataset.stored}
         for name, title in titles.items():
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))

@@ -98,7 +98,7 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
     """Render the table of figures; `waiting` says that intervals are still being computed."""
     parts = [("all", study.every), ("slice", study.part), ("rest", study.rest)]
     shown = [(label, report) for label, report in parts if report is not None]
-    rows = [row for label, report in shown for row in pictures.figure_rows(label, report)]
+    rows = [row for label, report in shown for row in pictures.figure_rows(label, report, study.titles)]
     resamples = max(report.resamples for _, report in shown)
     table = {"heads": pictures.figure_heads(), "figures": rows, "resamples": resamples}
     return render("errors/figures.html", waiting=waiting, **table)
@@ -129,10 +129,10 @@ def row_view(study: Study, row: int, place: int, count: int) -> Markup:
     dataset, pair = study.dataset, study.dataset.pairs[row]
     lines = [_judged(study, one, current=one == row) for one in item_of(study, row)]
     conditions = [line["condition"] for line in sorted(lines, key=lambda line: not line["current"])]
-    models, shared = [judged.model for judged in study.judged], study.columns["shared"][row]
+    models, shared = [judged.title for judged in study.judged], study.columns["shared"][row]
     texts = pair.sentence1, pair.sentence2
     named = next((cells[row] for column, cells in dataset.extra.items() if column.casefold() == "id"), "")
-    compare, words = (pair_link(tab, texts, conditions, models[0]) for tab in ("compare", "words"))
+    compare, words = (pair_link(tab, texts, conditions, study.first.model) for tab in ("compare", "words"))
     return render(
         "errors/row.html", number=int(dataset.numbers[row]), row=row, place=place, count=count, lines=lines,
         sentences=[_marked(text, shared) for text in texts], shared=bool(shared), models=models, compare=compare,
@@ -152,7 +152,7 @@ def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Mark
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
     dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows or missing(study.study) else SINGLE].tolist()
     single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
-    about = {"column": column, "named": pictures.plain_name(column), "models": study.models, "least": LEAST}
+    about = {"column": column, "named": pictures.plain_name(column), "models": study.titles, "least": LEAST}
     return render("errors/worst.html", groups=rows, rows=single, **about)
 
 
@@ -170,7 +170,7 @@ def effects(study: Study, rewritten: Rewritten, scores: Sequence[np.ndarray]) ->
         moved, ratings = after - before, [judged.calibration(side) for side in (before, after)]
         fitted = None if np.isnan(ratings[0]).any() else tuple(side.mean() for side in ratings)
         up, down = int((moved > 1e-6).sum()), int((moved < -1e-6).sum())
-        lines.append({"model": judged.model, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
+        lines.append({"model": judged.title, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
     return render("errors/effect.html", rewritten=rewritten, lines=lines, rows=rows)
 
 
@@ -203,7 +203,7 @@ def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
     if target == "order":
         return f"Wrong order in {counted(found.inside, found.n)}; other rows {100 * found.outside:.0f} %"
     if target in ("first", "second"):
-        names = study.models if target == "first" else study.models[::-1]
+        names = study.titles if target == "first" else study.titles[::-1]
         sign = 1 if target == "first" else -1
         other = names[0] if sign * found.outside >= 0 else names[1]
         return f"{names[0]} closer by {abs(found.inside):.2f}; other rows: {other} by {abs(found.outside):.2f}"

@@ -67,7 +67,7 @@ def starts(infos: Sequence[ModelInfo]) -> list[tuple[str, str]]:
     infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
     rated = {info.name: found.get(info.name, {}).get("csts", none).value or 0.0 for info in infos}
     choices = [
-        (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
+        (f"{info.title}: {rated[info.name]:.0f} % right" if rated[info.name] else info.title, info.name)
         for info in sorted(infos, key=lambda info: -rated[info.name])
     ]  # fmt: skip
     return [*choices, ("The pretrained encoder alone", PRETRAINED)]

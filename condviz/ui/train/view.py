@@ -14,6 +14,8 @@ from cachetools import LRUCache, cached
 
 from condviz.errors import CondvizError
 from condviz.evaluation.metrics import COUNTED, Verdict, between, counted, judge_rise, wilson
+from condviz.methods.catalog import CATALOG
+from condviz.models.registry import describe
 from condviz.paths import ASSETS
 from condviz.plots.svg import Curve, draw_curves
 from condviz.types import plain
@@ -178,12 +180,19 @@ def replay(seconds: float | None = None) -> RunView | None:
 
 def render_curve(run: RunView, others: Sequence[RunView]) -> str:
     """Draw the figure over the steps, with where it started, chance, and other trainings that measure the same."""
-    start = run.recipe.get("init") or "the pretrained encoder"
     scale, levels = FIGURES.get(run.figure, ("", "", 1))[2], CHANCE.get(run.figure, {})
     if run.start:
-        levels = {**levels, f"{start} before training": scale * run.start[run.figure]}
+        levels = {**levels, f"{_start_of(run)} before training": scale * run.start[run.figure]}
     same = [other.curve() for other in others if other.figure == run.figure]
     return draw_curves([run.curve(), *same], FIGURES.get(run.figure, ("", "", 1))[1], levels=levels)
+
+
+def _start_of(run: RunView) -> str:
+    name = run.recipe.get("init")
+    try:
+        return describe(name).title if name else "the pretrained encoder"
+    except CondvizError:  # it is gone by now
+        return str(name)
 
 
 def render_loss(run: RunView) -> str:
@@ -329,7 +338,7 @@ def render_runs(jobs: Sequence[Job], shown: str, over: Sequence[str], *, shared:
     Where the page is `shared`, they are the visitor's own.
     """
     rows = [
-        {"job": job, "method": job.recipe.get("method", ""), "state": STATES.get(job.state, job.state),
+        {"job": job, "method": CATALOG[job.recipe["method"]].title, "state": STATES.get(job.state, job.state),
          "started": _started(job), "time": duration(job.elapsed),
          "best": _best_of_ended(job) if job.status.ended else _best(job)}
         for job in jobs

@@ -85,8 +85,10 @@ def test_what_clicks_on_the_picture_set_has_no_control_of_its_own() -> None:
 
 def test_two_equal_rankings_agree_and_reversed_ones_do_not() -> None:
     figure = FIGURES["ranking"]()
-    rows = [["a", 0.1, 0.9], ["b", 0.2, 0.8], ["c", 0.3, 0.7]]
-    assert figure.view({"rows": rows})["agreement"] == pytest.approx(1)
+    rows = [["csr", 0.1, 0.9], ["case", 0.2, 0.8], ["case-zero-shot", 0.3, 0.7]]
+    found = figure.view({"rows": rows})
+    assert found["agreement"] == pytest.approx(1)
+    assert [title for title, *_ in found["rows"]] == ["CSR", "CASE", "CASE (not trained)"]
     reversed_rows = [[name, impurity, -answers] for name, impurity, answers in rows]
     assert figure.view({"rows": reversed_rows})["agreement"] == pytest.approx(-1)
 

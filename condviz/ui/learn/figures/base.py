@@ -17,6 +17,7 @@ from pydantic.config import JsonDict
 
 from condviz.data.lessons import explain
 from condviz.errors import DataError
+from condviz.models.registry import describe
 from condviz.ui.state import lines
 
 
@@ -109,7 +110,7 @@ class Figure(BaseModel):
         """Describe its controls for the template: name, title, kind, value, and what is allowed."""
         described, fields = type(self).model_json_schema()["properties"], type(self).model_fields
         return [
-            {"name": key, "title": fields[key].title, "value": getattr(self, key), **_control(described[key])}
+            {"name": key, "title": fields[key].title, "value": getattr(self, key), **_control(key, described[key])}
             for key in self._shown()
         ]
 
@@ -122,11 +123,12 @@ class Figure(BaseModel):
         return [(f"p.{key}", "\n".join(value) if isinstance(value, tuple) else str(value)) for key, value in pairs]
 
 
-def _control(schema: dict[str, Any]) -> dict[str, Any]:
+def _control(key: str, schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("hidden"):
         return {"kind": "hidden"}
     if "enum" in schema:
-        return {"kind": "menu", "choices": schema["enum"]}
+        titles = {name: describe(name).full_title if key == "model" else name for name in schema["enum"]}
+        return {"kind": "menu", "choices": titles}
     kinds = {"boolean": "switch", "array": "lines", "string": "text", "integer": "slider", "number": "slider"}
     found = {"kind": kinds[schema["type"]]}
     if found["kind"] == "slider":

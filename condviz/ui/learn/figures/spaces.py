@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from condviz.models.registry import describe
 from condviz.ui.learn.figures.base import Figure, Lines, Sentence
 from condviz.ui.state import pair_link, write_link
 
@@ -93,10 +94,10 @@ class Spaces(Figure):
         return {"spaces": measure_spaces(models[0], scene_points(), names=self._names(), **settings)}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        titles = {"alone": "sentences alone", "model": self.model, "random": "a random matrix per condition",
-                  "label": "a label stuck on", "chance": "chance"}  # fmt: skip
+        titles = {"alone": "sentences alone", "random": "a random matrix per condition", "label": "a label stuck on"}
+        titles |= {"model": describe(self.model).full_title, "chance": "chance"}
         shown = [(name, titles[name], data["spaces"][name]) for name in (*self._names(), "chance")]
-        return {"found": shown, "spaces": data["spaces"]}
+        return {"found": shown, "spaces": data["spaces"], "named": titles["model"]}
 
     def _names(self) -> tuple[str, ...]:
         names = ("alone", "model", "random", "label")
@@ -131,7 +132,8 @@ class Ranking(Figure):
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         conditions = self.by == "impurity of conditions"
-        rows = sorted(data["rows"], key=lambda row: row[1] if conditions else -row[2])
+        titled: list[Any] = [(describe(name).full_title, *figures) for name, *figures in data["rows"]]
+        rows = sorted(titled, key=lambda row: row[1] if conditions else -row[2])
         places = np.argsort(np.argsort([[row[1] for row in rows], [-row[2] for row in rows]], axis=1), axis=1)
         return {"rows": rows, "conditions": conditions, "agreement": float(np.corrcoef(*places)[0, 1])}
 
