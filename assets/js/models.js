@@ -6,9 +6,14 @@
       const found = event.target.closest("[data-card], [data-sort], [data-metric]");
       if (!found) return;
       const { card, sort, metric } = found.dataset;
-      if (card) open({ name: card });
-      else arrange({ by: sort || "", metric: metric || "" });
-      if (card && matchMedia("(max-width: 860px)").matches) document.querySelector("#cv-models-head")?.scrollIntoView({ block: "start" });
+      if (!card) {
+        arrange({ by: sort || "", metric: metric || "" });
+        return;
+      }
+      open({ name: card });
+      const head = document.querySelector("#cv-models-head");
+      const { top, bottom } = head.getBoundingClientRect();
+      if (top < 0 || bottom > innerHeight) head.scrollIntoView({ block: "start" });
     });
   };
   Object.assign(window.condviz, { models });

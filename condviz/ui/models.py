@@ -207,7 +207,7 @@ class ModelsTab:
         shown = [column for column in (*COLUMNS, MEAN) if any(column in row.figures for row in rows)]
         by_name = view.by == "name"
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
-        titles = {MEAN: "Own tests"} | COLUMNS
+        titles = {MEAN: f"Mean of {len(OVERALL)}"} | COLUMNS
         columns = [(column, titles[column], _about(column)) for column in shown]
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(rows), "problem": problem}
         return render("models/table.html", view=view, asked=asked, opening=opening, metrics=METRICS, **drawn)
@@ -296,8 +296,8 @@ def _descending(row: Row, column: str) -> float:
 
 def _about(column: str) -> str:
     if column == MEAN:
-        titles = ", ".join(PARTS[part].title for part in OVERALL)
-        return f"Mean of {len(OVERALL)} parts: {titles}"
+        titles = "; ".join(COLUMNS.get(part, PARTS[part].title) for part in OVERALL)
+        return f"The mean of these tests: {titles}"
     return PARTS[column].about if column in PARTS else ""
 
 

@@ -326,7 +326,6 @@ def _status(pool: ModelPool) -> str:
     elif ready + len(failed) == count:
         line = f"{ready} of {count} models are loaded, {len(failed)} failed."
     else:
-        loading = next((f"; loading {name}" for name, state in states.items() if state.phase == "loading"), "")
-        line = f"{ready} of {count} models are loaded{loading}."
+        line = f"{ready} of {count} models are loaded."
     share = round(100 * ready / max(1, count))
     return render("status.html", line=line, failed=failed, share=share, settled=pool.settled)

@@ -30,6 +30,10 @@ def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: C
     page.locator("#cv-errors-rewrite > .label-wrap").click()
     expect(page.get_by_label("Replace with")).to_have_value("blue")
     expect(page).to_have_url(re.compile("es=3-9.12.*col=condition"))
+    page.set_viewport_size({"width": 380, "height": 800})
+    for read in (page.locator("#cv-err-row .cv-sentence").last, page.locator("#cv-err-row tr[aria-current]")):
+        read.scroll_into_view_if_needed()
+        expect(read).to_be_in_viewport(ratio=0.9)
 
 
 def test_rows_are_read_by_keyboard_keep_tags_and_notes_and_may_be_ones_own(

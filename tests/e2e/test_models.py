@@ -25,6 +25,11 @@ def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
     expect(head).to_have_text("CSR bi-encoder")
     page.go_back()
     expect(head).to_have_text("CASE")
+    page.set_viewport_size({"width": 1440, "height": 300})
+    low = page.locator("#cv-models-table [data-card]").last
+    low.click()
+    expect(head).to_have_text(low.inner_text())
+    expect(head).to_be_in_viewport()
 
 
 def test_the_form_of_another_encoder_has_a_link_and_a_folder_becomes_a_model(

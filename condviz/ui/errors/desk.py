@@ -132,6 +132,8 @@ class Desk:
             if not Path(reading.path).is_file():
                 raise DataError("The uploaded table is not on this server any more. Upload it again.")
             return self._keep(self._datasets, source, lambda: self._read(reading))
+        if source.key.startswith("upload"):
+            raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         if source.key not in {key for _, key in self.corpora()}:
             raise DataError(f"There are no rows called {source.key[:60]!r} here. Choose a corpus, or upload a table.")
         return self._keep(self._datasets, source, lambda: corpus_dataset(*source.key.split(":")))

@@ -172,9 +172,15 @@ class ErrorsTab:
         """Return those that are models; columns of the file before have no scores of other rows."""
         return [name for name in names if name in self.pool.names]
 
-    def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
+    def _find(
+        self, choice: Choice, *, shown: Choice | None = None, asked: bool = False, rows: str = ""
+    ) -> Iterator[dict]:
+        """Show what is found in a choice, of which a link may select `rows`; what is `shown` until then is dimmed."""
         yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **self._dimmed(shown)}
         try:
+            if rows:
+                size = len(self.desk.dataset(choice.source).pairs)
+                choice = replace(choice, selected=read_rows(rows, size))
             yield from self._score(choice, asked=asked)
         except Exception:
             # What is still there must not pass for the answer to what was asked now.
@@ -345,8 +351,6 @@ class ErrorsTab:
         key, second, target, drawn = (first(values, name) for name in ("ed", "eb", "et", "ev"))
         reading = KEPT.find(key, Reading)
         source = Source("upload", reading, key) if reading else Source(key)
-        if source.key.startswith("upload") and not source.token:
-            raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
             source, first(values, "ea") or self.pool.default, second, **self.options.read(values),
@@ -356,10 +360,7 @@ class ErrorsTab:
         known = key in {name for _, name in self.desk.corpora()}
         menu = self._menu(source) if source.token else {self.data: key if known else gr.skip()}
         yield {**menu, **self.sections.restore(values)}
-        if rows := first(values, "es"):
-            yield self._busy("Reading the rows.")
-            asked = replace(asked, selected=read_rows(rows, len(self.desk.dataset(asked.source).pairs)))
-        yield from self._find(asked, shown=choice, asked=True)
+        yield from self._find(asked, shown=choice, asked=True, rows=first(values, "es"))
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     @takes(find_errors, resamples=1000)
