@@ -87,7 +87,7 @@
       const card = event.target.closest("[data-example]");
       if (!card) return;
       choose({ id: card.dataset.example });
-      document.querySelector("#cv-page")?.scrollIntoView({ block: "start" });
+      condviz.rise();
     });
   };
   const finder = (element, add) => {

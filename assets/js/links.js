@@ -7,7 +7,7 @@
       if (!found) return;
       const { entity, ask: relation, direction } = found.dataset;
       ask({ entity: entity || "", relation: relation || "", direction: direction || "" });
-      document.querySelector("#cv-page")?.scrollIntoView({ block: "start" });
+      condviz.rise();
     });
   };
   // Left to itself, the menu takes its first name that contains what was typed: "ear" would ask about a bear, and an

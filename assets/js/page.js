@@ -267,6 +267,11 @@
   // An error below the edge would be missed. Whoever is typing stays where they are. The same error again changes nothing
   // in the page, so it is shown when what caused it is asked for once more.
   const ERROR = ".cv-notice-error";
+  // To the answer, from further down; who sees it already stays.
+  const rise = () => {
+    const page = document.querySelector("#cv-page");
+    if (page.getBoundingClientRect().top < 0) page.scrollIntoView({ block: "start" });
+  };
   const reveal = (error) => error?.checkVisibility() && error.scrollIntoView({ block: "nearest" });
   new MutationObserver((changes) => {
     for (const change of changes) {
@@ -418,5 +423,5 @@
     };
   };
 
-  window.condviz = { header, latest, lead, note, params, queryOf, save };
+  window.condviz = { header, latest, lead, note, params, queryOf, rise, save };
 })();

@@ -171,8 +171,12 @@ def unread(comparison: Comparison) -> str:
         rest.append(" ".join(sentence.split()))
     if not any(comparison.unknown):
         return ""
-    blank = [f"sentence {number}" for number, text in enumerate(rest, start=1) if not any(map(str.isalnum, text))]
-    return " or ".join(blank) or ("what tells these two apart" if rest[0] == rest[1] else "")
+    blank = [side for side in (0, 1) if not any(map(str.isalnum, rest[side]))]
+    if not blank and rest[0] != rest[1]:
+        return ""
+    what = " or ".join(f"sentence {side + 1}" for side in blank) or "what tells these two apart"
+    words = dict.fromkeys(word for side in blank or (0, 1) for word in comparison.unknown[side])
+    return f"{what} ({', '.join(f'“{word}”' for word in list(words)[:3])})" if words else what
 
 
 def misordered(comparison: Comparison) -> tuple[str, str] | None:

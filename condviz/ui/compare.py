@@ -384,7 +384,7 @@ class CompareTab:
         return render(
             "compare/result.html", comparison=comparison, link=_link(comparison), asked=not first,
             headline=similarity.headline(comparison, english=first), bars=similarity.bars(comparison, before=before),
-            unnamed="" if first or comparison.words else _why_unnamed(comparison),
+            unnamed="" if first or comparison.words or similarity.unread(comparison) else _why_unnamed(comparison),
         )  # fmt: skip
 
 

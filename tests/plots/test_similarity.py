@@ -136,7 +136,7 @@ def test_what_the_tokenizer_does_not_know_is_said_instead_of_a_score(comparison:
     assert "cannot read" in told
     assert "very alike" in told
     alone = replace(comparison, sentence1="😂😂 !", sentence2="A woman skis.", unknown=(("😂😂",), ()))
-    assert similarity.unread(alone) == "sentence 1", "nothing is left of it, whatever the other one says"
+    assert similarity.unread(alone) == "sentence 1 (“😂😂”)", "nothing is left of it, whatever the other one says"
     assert not similarity.unread(comparison)
 
 
