@@ -264,14 +264,14 @@
   });
 
   // ---- what comes into the page: links of results, errors below the edge of the window ------------------------------------
-  // An error below the edge would be missed. Whoever is typing stays where they are. The same error again changes nothing
-  // in the page, so it is shown when what caused it is asked for once more.
-  const ERROR = ".cv-notice-error";
   // To the answer, from further down; who sees it already stays.
   const rise = () => {
     const page = document.querySelector("#cv-page");
     if (page.getBoundingClientRect().top < 0) page.scrollIntoView({ block: "start" });
   };
+  // An error below the edge would be missed. Whoever is typing stays where they are. The same error again changes nothing
+  // in the page, so it is shown when what caused it is asked for once more.
+  const ERROR = ".cv-notice-error";
   const reveal = (error) => error?.checkVisibility() && error.scrollIntoView({ block: "nearest" });
   new MutationObserver((changes) => {
     for (const change of changes) {
