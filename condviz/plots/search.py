@@ -41,23 +41,24 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
     matched = [result for result in told if result.matches]
     first, other = [*matched, None, None][:2]
     best = next((hit for hit in first.hits if hit.good), None) if first else None
-    near = [
-        hit.percentile for one in told if one.condition and not one.matches for hit in one.hits if not _is_untold(hit)
-    ]
+    missed = [result for result in told if result.condition and not result.matches]
+    nearest = ((one.condition, hit) for one in missed for hit in one.hits if not _is_untold(hit))
+    under, near = next(nearest, ("", None))
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if first and other else 0
     return render(
         "search/headline.html",
         first=first or results[0],
         best=best,
-        text=_shorten(best.text) if best else "",
+        text=_shorten(hit.text) if (hit := best or near) else "",
         other=other,
         shared=shared,
         told=told,
         common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
-        near=_share(max(near)) if near else "",
-        alike=max(near, default=0) >= ALIKE,
+        under=under,
+        near=_share(near.percentile) if near else "",
+        alike=near is not None and near.percentile >= ALIKE,
         needed=GOOD_PERCENTILE,
-        missed=[result.condition for result in told if result.condition and not result.matches],
+        missed=[result.condition for result in missed],
         untold=[result.condition for result in results if result.untold],
         wordless=not any(map(str.isalnum, results[0].query)),
         foreign=not english and not looks_english(results[0].query),
@@ -73,16 +74,20 @@ def columns(
         for result in results
     ]
     read = any(hit.words for result in results for hit in result.hits)
-    marks = {mark: any(row[mark] for one in lists for row in one["rows"]) for mark in ("common", "far", "untold")}
+    marks = {
+        mark: any(row[mark] for one in lists for row in one["rows"]) for mark in ("common", "close", "far", "untold")
+    }
     return render(
-        "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=_share, needed=GOOD_PERCENTILE, **marks
-    )
+        "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=_share, needed=GOOD_PERCENTILE,
+        alike=ALIKE, **marks,
+    )  # fmt: skip
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
     untold, common = _is_untold(hit), _is_common(hit) and bool(result.condition)
-    marks = {"untold": untold, "common": common, "far": result.condition and not (hit.good or common or untold)}
+    missed, alike = result.condition and not (hit.good or common or untold), hit.percentile >= ALIKE
+    marks = {"untold": untold, "common": common, "close": missed and alike, "far": missed and not alike}
     return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, **marks}
 
 
