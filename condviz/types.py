@@ -6,11 +6,11 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -24,8 +24,17 @@ Kind = Literal["cross", "bi", "tri"]
 Progress = Callable[[int, int], None]
 """Called with (done, total); may raise to stop."""
 
+T = TypeVar("T")
 TOLD = 0.5
 """What a model's `applies` has to reach for a sentence to count as telling what a condition asks for."""
+
+
+def reporting(items: Sequence[T], progress: Progress | None) -> Iterator[T]:
+    """Yield items, and tell how many are done behind each."""
+    for done, item in enumerate(items, start=1):
+        yield item
+        if progress:
+            progress(done, len(items))
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON

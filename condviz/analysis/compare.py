@@ -19,7 +19,7 @@ from condviz.evaluation.csts import listed
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 from condviz.spec import checked
-from condviz.types import Comparison, Progress
+from condviz.types import Comparison, Progress, reporting
 
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
@@ -74,14 +74,12 @@ def compare(
         raise DataError("No model is chosen. Choose at least one.")
     applies = tell_pair(loaded[0], [sentence1, sentence2], conditions)  # first: its pass gives models that pool theirs
     scores, unconditional, percentiles, plain = [], [], [], []
-    for done, model in enumerate(loaded, start=1):
+    for model in reporting(loaded, progress):
         reference = reference_scores(model)
         scores.append(model.score([sentence1] * len(conditions), [sentence2] * len(conditions), conditions))
         unconditional.append(model.score_unconditional([sentence1], [sentence2]))
         percentiles.append(percentile(scores[-1], reference))
         plain.append(percentile(unconditional[-1], reference))
-        if progress:
-            progress(done, len(loaded))
     comparison = Comparison(
         sentence1=sentence1,
         sentence2=sentence2,
@@ -100,11 +98,8 @@ def compare(
 
 def add_words(model: ConditionalScorer, comparison: Comparison, *, progress: Progress | None = None) -> Comparison:
     """Add to a comparison what each word does to the score of its first model, by leaving it out."""
-    found = []
-    for done, condition in enumerate(comparison.conditions, start=1):
-        found.append(leave_one_word_out(model, comparison.sentence1, comparison.sentence2, condition))
-        if progress:
-            progress(done, len(comparison.conditions))
+    pair = comparison.sentence1, comparison.sentence2
+    found = (leave_one_word_out(model, *pair, condition) for condition in reporting(comparison.conditions, progress))
     return replace(comparison, words=tuple(found))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from condviz.data.texts import fold
 from condviz.errors import DataError, require
 from condviz.evaluation.metrics import Verdict, judge_drawn
-from condviz.types import Progress
+from condviz.types import Progress, reporting
 
 if TYPE_CHECKING:
     from condviz.analysis.points import MapPoints
@@ -95,12 +95,9 @@ def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progre
     Source:
         CASE, table 5, after Mu and Viswanath 2018. It is nearly a function of the length of the mean vector and of d.
     """
-    scaled, parts = _scale(embeddings), []
-    for start in range(0, len(directions), DIRECTIONS_AT_ONCE):
-        if progress is not None:
-            progress(start, len(directions))
-        parts.append(log_partition(scaled, directions[start : start + DIRECTIONS_AT_ONCE]))
-    logs = np.concatenate(parts)
+    scaled, starts = _scale(embeddings), range(0, len(directions), DIRECTIONS_AT_ONCE)
+    blocks = (directions[start : start + DIRECTIONS_AT_ONCE] for start in reporting(starts, progress))
+    logs = np.concatenate([log_partition(scaled, block) for block in blocks])
     return float(np.exp(logs.min() - logs.max()))
 
 
@@ -163,9 +160,7 @@ def describe_matrices(
         return None
     named = list(conditions)[:MAX_MATRICES]
     made, spectra = [], []
-    for number, condition in enumerate(named):
-        if progress is not None:
-            progress(number, len(named))
+    for condition in reporting(named, progress):
         matrix = np.asarray(model.condition_matrix(condition), dtype=np.float64)
         if not np.isfinite(matrix).all():
             raise DataError(f"{model.info.name} makes a W_c with numbers that are not finite. Load it in float32.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
-from condviz.types import Progress, Record
+from condviz.types import Progress, Record, reporting
 
 SHUFFLES = 200
 """Of the group labels, in all, spread evenly over the clusters of the seeds."""
@@ -109,11 +109,8 @@ def kmeans_impurity(
     if not 1 <= clusters <= len(vectors):
         raise ConfigError(f"num_clusters must be from 1 to the number of embeddings, {len(vectors)}; got {clusters}.")
     kmeans = require("sklearn.cluster", "viz").KMeans
-    labels = []
-    for number, seed in enumerate(seeds):
-        if progress is not None:
-            progress(number, len(seeds))
-        labels.append(kmeans(clusters, n_init=num_starts, random_state=seed).fit(vectors).labels_)
+    makers = (kmeans(clusters, n_init=num_starts, random_state=seed) for seed in reporting(seeds, progress))
+    labels = [one.fit(vectors).labels_ for one in makers]
     values = np.array([_impurity_of_codes(codes, label, clusters) for label in labels])
     chance, p_value = _against_chance(codes, labels, values, seeds)
     return KMeansImpurity(

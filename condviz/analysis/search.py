@@ -29,7 +29,7 @@ from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
 from condviz.store.corpus import Corpus, FilterColumns
 from condviz.store.disk import open_corpus
-from condviz.types import TOLD, Progress
+from condviz.types import TOLD, Progress, reporting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,11 +154,8 @@ def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None
     `progress` is told (hits done, hits to do).
     """
     first = [hit for hit in hits.hits[:READ_FOR_WORDS] if count_words(hits.query, hit.text) <= MAX_WORDS]
-    found = {}
-    for done, hit in enumerate(first, start=1):
-        found[hit.row] = leave_one_word_out(model, hits.query, hit.text, hits.condition)
-        if progress:
-            progress(done, len(first))
+    read = reporting(first, progress)
+    found = {hit.row: leave_one_word_out(model, hits.query, hit.text, hits.condition) for hit in read}
     return replace(hits, hits=tuple(replace(hit, words=found.get(hit.row)) for hit in hits.hits))
 
 

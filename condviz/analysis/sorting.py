@@ -21,7 +21,7 @@ from condviz.errors import require
 from condviz.evaluation.metrics import ALPHA
 from condviz.spec import checked
 from condviz.store.corpus import Corpus
-from condviz.types import TOLD, ModelInfo, Progress, Result, table
+from condviz.types import TOLD, ModelInfo, Progress, Result, reporting, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,11 +113,9 @@ def rank_sorting_conditions(
     ]
     mean, deviation = spread(np.array(by_chance))
     found = []
-    for number, place in enumerate(tried, start=1):
+    for place in reporting(tried, progress):
         value = _divide(embed_rows(loaded, part, asked[place]), groups)
         found.append(SortingCondition(asked[place], value, mean, (value - mean) / deviation, float(told[place])))
-        if progress:
-            progress(number, len(tried))
     found.sort(key=lambda item: -item.silhouette)
     return SortingConditions(
         loaded.info, len(places), tuple(found), is_clearer(found[0].silhouette, by_chance, len(tried))
