@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -62,11 +61,9 @@ class KMeansImpurity(Record):
 
 def group_cluster_table(groups: Sequence[str | int] | np.ndarray, clusters: Sequence[str | int] | np.ndarray) -> Table:
     """Count members, at least one, by group and cluster."""
-    from scipy.stats.contingency import crosstab  # a second to import, and the start of the page does not need it
-
-    found: Any = crosstab(groups, clusters)
-    names = [tuple(str(name) for name in element) for element in found.elements]
-    return Table(names[0], names[1], np.asarray(found.count))
+    (rows, row), (columns, column) = (np.unique(labels, return_inverse=True) for labels in (groups, clusters))
+    counts = np.bincount(row * len(columns) + column, minlength=len(rows) * len(columns))
+    return Table(tuple(map(str, rows)), tuple(map(str, columns)), counts.reshape(len(rows), -1))
 
 
 def impurity(groups: Sequence[str | int], clusters: Sequence[str | int]) -> float:

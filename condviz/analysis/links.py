@@ -18,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from cachetools import LRUCache
-from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,7 +26,7 @@ from condviz.data.kg import SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
-from condviz.evaluation import kgc
+from condviz.evaluation import kgc, metrics
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.types import Progress
@@ -392,7 +391,7 @@ class LinkPredictor:
 def _describer(graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str]) -> Callable[[int], LinkAnswer]:
     """Return what builds answers, from the scores (E,) with and without the relation, and the split of right ones."""
     values = scores.numpy()
-    ranks, before = rankdata(-values), dict(zip(known, rankdata(-values[list(known)]) - 1, strict=True))
+    ranks, before = metrics.rank(-values), dict(zip(known, metrics.rank(-values[list(known)]) - 1, strict=True))
 
     def describe(entity: int) -> LinkAnswer:
         item, rank = graph.entities[entity], float(ranks[entity])

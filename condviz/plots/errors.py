@@ -72,17 +72,16 @@ def to_html(result: ErrorStudy | Evaluation) -> Markup:
 
 def _bar(name: str, metric: Metric) -> dict[str, Any]:
     """Lay a figure out on a line from -100 or 0 to 100 %."""
-    if metric.value is None:
-        return {"value": "\N{EN DASH}", "reason": metric.reason, "bar": None}
-    shown = {"value": plain(metric.value, 1), "reason": "", "bar": None}
-    if metric.low is None or metric.high is None:
+    value = "\N{EN DASH}" if metric.value is None else plain(metric.value, 1)
+    shown = {"value": value, "reason": metric.reason, "bar": None}
+    if metric.value is None or metric.low is None or metric.high is None:
         return shown
     start = -100 if name in ("spearman", "pearson") else 0
     low, middle, high = (
         round(100 * (value - start) / (100 - start), 2) for value in (metric.low, metric.value, metric.high)
     )
     bar = {"low": low, "width": high - low, "middle": middle}
-    return shown | {"bar": bar, "interval": f"{plain(metric.low, 1)} to {plain(metric.high, 1)}"}
+    return shown | {"bar": bar, "interval": between(metric.low, metric.high, 1)}
 
 
 def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
