@@ -20,7 +20,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -178,25 +178,18 @@ def _import_compiled(module: str) -> ModuleType:
         return require(module, "viz")
 
 
-class _Line:
-    """Where umap-learn's progress bar is written to: every line goes to a callback, whose error ends the layout."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def write(self, text: str) -> None:
-        done, _, total = text.strip().partition("/")
-        if done.isdigit() and total.isdigit():
-            self.progress(int(done), int(total))
-
-    def flush(self) -> None:
-        pass
-
-
 def _watched(progress: Progress | None) -> dict[str, Any]:
+    """Return settings of umap-learn's progress bar: every line goes to a callback, whose error ends the layout."""
     if progress is None:
         return {"disable": True}
-    return {"disable": False, "file": _Line(progress), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+
+    def write(text: str) -> None:
+        done, _, total = text.strip().partition("/")
+        if done.isdigit() and total.isdigit():
+            progress(int(done), int(total))
+
+    file = SimpleNamespace(write=write, flush=lambda: None)
+    return {"disable": False, "file": file, "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
 
 
 def _standard(layout: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -374,31 +375,27 @@ def _plot_sides(study: Study, sides: dict[str, np.ndarray], x: np.ndarray, y: np
     """Draw the rows of one side, of the other, and of neither, in a colour each."""
     import plotly.graph_objects as go
 
-    figure, tips = go.Figure(), _Texts()
+    figure = go.Figure()
+    tips: dict[str, int] = defaultdict(lambda: len(tips))
     for (name, chosen), colour in zip(sides.items(), (*SIDE_COLOURS, "var(--cv-rule-strong)"), strict=True):
         rows = np.flatnonzero(chosen).tolist()
         if not len(rows) and name in ("as rated", "as close"):
             continue
         figure.add_scattergl(
             x=x[rows].astype(np.float32), y=y[rows].astype(np.float32), mode="markers", name=name,
-            ids=[str(row) for row in rows], hoverinfo="none", **tips.of(study, rows),
+            ids=[str(row) for row in rows], hoverinfo="none", **_tips(study, rows, tips),
             marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
             unselected={"marker": {"opacity": 0.12}},
         )  # fmt: skip
     return figure.update_layout(meta={"texts": list(tips)})
 
 
-class _Texts(dict[str, int]):
-    """Numbers of texts: each is sent once, though every pair of sentences stands under two conditions."""
-
-    def of(self, study: Study, rows: Sequence[int]) -> dict[str, list]:
-        pairs = [study.dataset.pairs[row] for row in rows]
-        sentences = (f"{cut(pair.sentence1, TIP)}\n{cut(pair.sentence2, TIP)}" for pair in pairs)
-        facts = ((cut(pair.condition, TIP), f"rating {pair.label:g}") for pair in pairs)
-        return {"text": [*map(self._number, sentences)], "customdata": [[*map(self._number, fact)] for fact in facts]}
-
-    def _number(self, text: str) -> int:
-        return self.setdefault(text, len(self))
+def _tips(study: Study, rows: Sequence[int], ids: dict[str, int]) -> dict[str, list]:
+    """Number the texts of rows: each is sent once, though every pair of sentences stands under two conditions."""
+    pairs = [study.dataset.pairs[row] for row in rows]
+    sentences = (f"{cut(pair.sentence1, TIP)}\n{cut(pair.sentence2, TIP)}" for pair in pairs)
+    facts = ((cut(pair.condition, TIP), f"rating {pair.label:g}") for pair in pairs)
+    return {"text": [ids[text] for text in sentences], "customdata": [[ids[one] for one in two] for two in facts]}
 
 
 def _finish(figure: go.Figure, x: str, y: str) -> None:
