@@ -230,7 +230,7 @@ class LinkPredictor:
         asked = self._find(head)
         fits = self._fits(asked)
         if asked.number is not None:
-            directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
+            directed = self.graph.directed()
             fits[directed[directed[:, 0] == asked.number, 1]] += 1
         order = np.argsort(-fits.round(3), kind="stable")
         return [int(number) for number in order[:count] if fits[number] >= fit] or [int(order[0])]
@@ -329,7 +329,7 @@ class LinkPredictor:
     @cached_property
     def _kinds(self) -> list[frozenset[int]]:
         """Return for each relation in [0, 2N) the entities that answer it."""
-        directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
+        directed = self.graph.directed()
         return [frozenset(directed[directed[:, 1] == r, 2].tolist()) for r in range(2 * self.graph.num_relations)]
 
     def _company(self, vector: Tensor) -> float:

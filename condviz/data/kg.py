@@ -113,9 +113,9 @@ class Graph:
         """All triples of all splits, (t, 3) int64."""
         return np.concatenate([self.splits[name] for name in SPLITS])
 
-    def directed(self, split: str) -> np.ndarray:
-        """Return the triples of a split forward, then backwards: (2 t, 3) int64, relations in [0, 2N)."""
-        forward = self.splits[split]
+    def directed(self, split: str = "") -> np.ndarray:
+        """Return the triples of a split, or of all, forward, then backwards: (2 t, 3) int64, relations in [0, 2N)."""
+        forward = self.splits[split] if split else self.triples
         shift = np.array([0, self.num_relations, 0])
         return np.concatenate([forward, (forward + shift)[:, [2, 1, 0]]])
 
