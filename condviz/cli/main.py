@@ -15,7 +15,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -82,14 +82,15 @@ EXAMPLES = {
 
 def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argparse.ArgumentParser] | None = None) -> int:
     """Run one command, of this program or of another `parser`, and return its exit code; 0 means that it went well."""
-    be_quiet(False)
     try:
         words = sys.argv[1:] if arguments is None else arguments
         moved = next((name for name in MOVED if [*words][: len(name.split())] == name.split()), "")
         if parser is None and moved:
             raise ConfigError(f"`{moved}` is in a clone of the project now: python -m benchmarks {MOVED[moved]}.")
         options = (parser or build_parser)().parse_args(words)
-        with _short_warnings():
+        be_quiet(getattr(options, "quiet", False))
+        with warnings.catch_warnings():  # each on one line, without the place in our code
+            warnings.showwarning = lambda message, *_, **__: tell(" ".join(str(message).split()))
             output_taken(options)  # before the long work
             settle(options)
             options.command(options)
@@ -196,25 +197,12 @@ def _serve(options: argparse.Namespace) -> None:
     blocks.block_thread()
 
 
-@contextmanager
-def _short_warnings() -> Iterator[None]:
-    """Print warnings, for instance about truncated texts, on one line without the place in our code."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: tell(" ".join(str(message).split()))
-        yield
-
-
 # ---- the parser: argparse with one-line errors, suggestions, examples, --quiet, and --json alone ---------------------
 class _Help(argparse.HelpFormatter):
     """Leaves the lines of examples as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
-
-
-class _Quiet(argparse.Action):
-    def __call__(self, *_: object) -> None:
-        be_quiet(True)
 
 
 class Parser(argparse.ArgumentParser):
@@ -226,7 +214,7 @@ class Parser(argparse.ArgumentParser):
             options["epilog"] = "\n  condviz ".join(["examples:", *lines])
         super().__init__(**options, formatter_class=_Help)
         text = "no notes and no bars on standard error"
-        self.add_argument("-q", "--quiet", action=_Quiet, nargs=0, default=argparse.SUPPRESS, help=text)
+        self.add_argument("-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help=text)
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] (overloads that say the same)
         self,

@@ -34,6 +34,8 @@ FILES = ("json", "out", "html", "figures", "left_out")
 """Options that name a file to be written."""
 _SETTINGS = {str: "NAME=TEXT", float: "NAME=NUMBER"}
 _quiet = False
+Make = Callable[[], Any]
+"""Makes one form of a result, when it is asked for."""
 _Parent = partial(argparse.ArgumentParser, add_help=False)
 
 
@@ -104,12 +106,7 @@ def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argpa
     return parser
 
 
-def show(
-    options: argparse.Namespace,
-    text: Callable[[], str],
-    json: Callable[[], object],
-    csv: Callable[[], str] | None = None,
-) -> None:
+def show(options: argparse.Namespace, text: Make, json: Make, csv: Make | None = None) -> None:
     """Print a result in the form that is asked for (see `form`); only that one is made."""
     if options.json:
         write(options.json, format_json(json()))

@@ -110,7 +110,7 @@ def _score_table(options: argparse.Namespace) -> None:
     )
 
 
-def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
+def _matrix(comparison: Comparison, *, applies: bool) -> str:
     """Format models x conditions; conditions are numbered, because they are too long for a column."""
     conditions = [f"[{number}] {text}" for number, text in enumerate(comparison.conditions, start=1)]
     head = ("model", "no condition", *(f"[{number}]" for number in range(1, len(conditions) + 1)))
@@ -214,18 +214,12 @@ def run_errors(options: argparse.Namespace) -> None:
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
-    training = shared.seen_conditions(options)
+    asked = shared.given(options, find_errors)
+    asked["training_conditions"] = shared.seen_conditions(options)
     settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]
     with progress_bar(" and ".join(names), "rows") as update:
-        found = find_errors(
-            models,
-            dataset,
-            training_conditions=training,
-            **shared.given(options, find_errors),
-            seed=options.seed,
-            progress=update,
-        )
+        found = find_errors(models, dataset, **asked, seed=options.seed, progress=update)
     if options.html:
         shared.write(options.html, render_report(found))
     if options.json:

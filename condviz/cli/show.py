@@ -150,9 +150,8 @@ def run_map(options: argparse.Namespace) -> None:
     # Settings and table are checked before the model loads, which takes seconds.
     settings, of_table = shared.given(options, build_map), shared.given(options, points_from_table)
     if options.table == "scenes":
-        if asked := [
-            name for name, value in (of_table | {"condition": options.condition}).items() if value is not None
-        ]:
+        given = of_table | {"condition": options.condition}
+        if asked := [name for name, value in given.items() if value is not None]:
             raise ConfigError(f"scenes has conditions of its own: leave out --{asked[0].replace('_', '-')}.")
         points = scene_points(seed=options.seed)
     else:

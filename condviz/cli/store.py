@@ -33,10 +33,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     actions = stores.add_subparsers(
         title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
     )
-    source = _source(), shared.form()
-    build = add_command(actions, "build", run_build, shared.models("hyper-cl", several=False), *source)
+    source = shared.of_function(build_store)
+    source.add_argument("source", metavar="SOURCE", help=SOURCES)
+    parents = source, shared.form()
+    build = add_command(actions, "build", run_build, shared.models("hyper-cl", several=False), *parents)
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
-    append = add_command(actions, "append", run_append, _stored_model(), *source)
+    append = add_command(actions, "append", run_append, _stored_model(), *parents)
     append.add_argument("store", metavar="FOLDER", help="the store")
     add_command(actions, "info", run_info, shared.form()).add_argument("store", metavar="FOLDER")
     _add_analyses(actions)
@@ -44,12 +46,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _stored_model() -> argparse.ArgumentParser:
     return shared.models("the one whose vectors are stored", several=False)
-
-
-def _source() -> argparse.ArgumentParser:
-    parser = shared.of_function(build_store)
-    parser.add_argument("source", metavar="SOURCE", help=SOURCES)
-    return parser
 
 
 def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -124,10 +124,8 @@ class LayerAccess:
     def parts(self, layer: int) -> Attention:
         """Return the modules of the attention of a layer."""
         part = self.blocks[layer].attention
-        read, written = part.self, part.output
-        return Attention(
-            read.query, read.key, read.value, read.dropout, written.dense, written.dropout, written.LayerNorm
-        )
+        own, last = part.self, part.output
+        return Attention(own.query, own.key, own.value, own.dropout, last.dense, last.dropout, last.LayerNorm)
 
     def query(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_q: (..., d) -> (..., e), heads side by side."""

@@ -40,9 +40,7 @@ class HyperCL(SeparableEncoder):
         super().__init__(backbone, method_config)
         size, rank = backbone.hidden_size, method_config.rank
         if rank is not None and rank > size:
-            raise ConfigError(
-                f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix."
-            )
+            raise ConfigError(f"rank must be at most the encoder's size, {size}, got {rank}; None is the full matrix.")
         if method_config.condition_transform:
             self.condition = condition_layer(backbone)
         self.dropout = nn.Dropout(HYPER_DROPOUT)

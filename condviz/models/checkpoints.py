@@ -373,9 +373,7 @@ def _add_modules(folder: Path) -> None:
         modules = [(_TRANSFORMER, f"{_THEIRS}.Transformer"), (_POOLING, f"{_THEIRS}.Pooling")]
     else:
         modules = [("", _OURS)]
-    listed = [
-        {"idx": number, "name": str(number), "path": path, "type": kind} for number, (path, kind) in enumerate(modules)
-    ]
+    listed = [{"idx": n, "name": str(n), "path": path, "type": kind} for n, (path, kind) in enumerate(modules)]
     _write(folder / MODULES, listed)
     _write(folder / SETTINGS, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
 

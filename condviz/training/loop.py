@@ -147,13 +147,7 @@ class Loop(Trainer):
     model: Any  # the Trainer's may be None before it has begun
 
     def __init__(
-        self,
-        task: Task,
-        run: Run,
-        *,
-        report: Report | None = None,
-        steer: Steer | None = None,
-        probes: Sequence[Probe] = (),
+        self, task: Task, run: Run, *, report: Report | None = None, steer: Steer | None, probes: Sequence[Probe] = ()
     ) -> None:
         self.task, self.run_folder, self.probes = task, run, list(probes)
         recipe = task.recipe
@@ -288,21 +282,14 @@ class Log(TrainerCallback):
         self._restart()
 
     def on_log(
-        self,
-        args: object,
-        state: TrainerState,
-        control: object,
-        *,
-        logs: Mapping[str, float] | None = None,
-        **_: object,
+        self, args: object, state: TrainerState, control: object, *, logs: Mapping[str, float], **_: object
     ) -> None:
         """Record loss or scores."""
         place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
-        logs = logs or {}
         scores = {name.removeprefix("eval_"): value for name, value in logs.items() if name.startswith("eval_")}
         if not state.is_world_process_zero:
             return
-        seconds, tokens = time.perf_counter() - self.clock, self._tokens() - self.tokens
+        seconds, tokens = time.perf_counter() - self.clock, self.module.tokens - self.tokens
         if "loss" in logs:
             speed = {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
             shown = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
@@ -312,10 +299,7 @@ class Log(TrainerCallback):
         self._restart()
 
     def _restart(self) -> None:
-        self.clock, self.tokens = time.perf_counter(), self._tokens()
-
-    def _tokens(self) -> int:
-        return getattr(self.module, "tokens", 0)
+        self.clock, self.tokens = time.perf_counter(), self.module.tokens
 
 
 class _Moments(TrainerCallback):

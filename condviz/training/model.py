@@ -347,9 +347,7 @@ def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> N
     peft = require("peft", "train")
     encoder = backbone.model
     frozen = {module for block in _lowest(backbone, frozen_layers) for module in block.modules()}
-    linear = [
-        name for name, module in encoder.named_modules() if isinstance(module, nn.Linear) and module not in frozen
-    ]
+    linear = [name for name, part in encoder.named_modules() if isinstance(part, nn.Linear) and part not in frozen]
     chosen = [name for name in linear if not lora.targets or name.endswith(lora.targets)]
     if not chosen:
         ends = sorted({name.rpartition(".")[2] for name in linear})

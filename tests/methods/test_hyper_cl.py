@@ -114,7 +114,7 @@ def test_low_rank_never_makes_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) 
 def test_ranks_that_cannot_be(rank: object) -> None:
     with pytest.raises(ConfigError, match="rank is "):
         HyperCLConfig(rank=rank)
-    with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
+    with pytest.raises(ConfigError, match="rank must be at most the encoder's size, 32, got 33"):
         tiny_model("hyper-cl", rank=33)
 
 
