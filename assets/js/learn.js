@@ -38,6 +38,24 @@
     }, delay);
   };
 
+  // A note says what there is to find: it opens once something was done in its step.
+  const acted = new Set();
+  const place = () => { const { lesson, step: number } = step().dataset; return `${lesson} ${number}`; };
+  const tell = () => {
+    const parts = "#cv-learn-top form, #cv-learn-picture .cv-step-picture :is(button, input, summary, [data-arrow])";
+    const open = acted.has(place()) || /[?&]p\./.test(location.search) || !document.querySelector(parts);
+    for (const after of $$("#cv-learn-picture .cv-step-after")) after.open = open;
+  };
+  const acts = { click: "button, summary", input: "*", pointerdown: "[data-arrow]", keydown: "[data-arrow]" };
+  for (const [type, parts] of Object.entries(acts)) {
+    document.addEventListener(type, (event) => {
+      const part = event.target.closest?.(`:is(.cv-step-form, .cv-step-picture, .cv-step-after) :is(${parts})`);
+      if (!part || event.key === "Tab") return;
+      acted.add(place());
+      if (!part.matches(".cv-step-after *")) tell();  // that summary opens by itself
+    });
+  }
+
   document.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const link = event.target.closest?.(":is(#cv-learn-top, #cv-learn-picture, #cv-learn-foot) a[data-go]");
@@ -123,6 +141,7 @@
       }
       fresh = false;
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
+      if (step()) tell();
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${condviz.queryOf(place.dataset.link)}`, true);
       settle();

@@ -104,8 +104,8 @@
     root.querySelector(".cv-plane-arc").setAttribute("d", `M${start[0]} ${-start[1]}A28 28 0 0 ${between > 0 ? 0 : 1} ${end[0]} ${-end[1]}`);
     say("cosine", cosine.toFixed(2));
     say("angle", `${Math.abs(Math.round(between))}°`);
-    say("dot", `${a[0].toFixed(2)} × ${b[0].toFixed(2)} + ${a[1].toFixed(2)} × ${b[1].toFixed(2)} = ${dot.toFixed(2)}`.replace(/ -/g, " −"));
-    say("divided", `${minus(dot.toFixed(2))} ÷ (${arrows[0].length.toFixed(2)} × ${arrows[1].length.toFixed(2)}) = ${minus(cosine.toFixed(2))}`);
+    say("dot", `${a[0].toFixed(3)} × ${b[0].toFixed(3)} + ${a[1].toFixed(3)} × ${b[1].toFixed(3)} = ${dot.toFixed(3)}`.replace(/ -/g, " −"));
+    say("divided", `${minus(dot.toFixed(3))} ÷ (${arrows[0].length.toFixed(2)} × ${arrows[1].length.toFixed(2)}) = ${minus(cosine.toFixed(2))}`);
     root.querySelector("[data-mark]").style.insetInlineStart = `${50 + 50 * cosine}%`;
     for (const goal of $$("[data-goal]", root)) {
       if (Math.abs(cosine - Number(goal.dataset.goal)) > 0.02) continue;
@@ -119,7 +119,8 @@
     const scale = 220 / box.width;
     const x = (event.clientX - box.left) * scale - 110;
     const y = 110 - (event.clientY - box.top) * scale;
-    root.arrows[root.held] = { degrees: Math.atan2(y, x) / DEGREE, length: Math.min(1, Math.max(0.2, Math.hypot(x, y) / 100)) };
+    const length = Math.round(Math.min(100, Math.max(20, Math.hypot(x, y)))) / 100;  // as it is printed
+    root.arrows[root.held] = { degrees: Math.atan2(y, x) / DEGREE, length };
     plane(root);
   };
   document.addEventListener("pointerdown", (event) => {

@@ -120,10 +120,13 @@ def test_what_a_student_changes_goes_into_the_address_and_on_to_compare(open_pag
 def test_arrows_turn_by_mouse_and_by_keys(window: Page) -> None:
     page = turn_to(window, "vectors", 2)
     first, said = page.locator("[data-arrow='0']"), page.locator("[data-cosine]")
+    note = page.locator(".cv-step-after p")
+    expect(note).to_be_hidden()
     first.focus()
     for _ in range(20):
         page.keyboard.press("ArrowRight")
     expect(said).to_have_text("1.00")
+    expect(note).to_be_visible()
     expect(page.locator("[data-goal].is-done")).not_to_have_count(0)
     drawing, tip = page.locator(".cv-plane svg").bounding_box(), page.locator("[data-arrow='1'] circle").bounding_box()
     page.mouse.move(tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2)
