@@ -32,12 +32,19 @@ def to_html(result: LinkAnswers | LinkProfile) -> Markup:
 
 def cards(results: Sequence[LinkAnswers], *, active: bool = False) -> Markup:
     """Render the answers to several questions side by side, one card each; `active` ones are buttons that ask on."""
-    return render("links/cards.html", cards=[_card(result) for result in results], active=active)
+    shown = [_card(result, told=_tells(results, result)) for result in results]
+    return render("links/cards.html", cards=shown, active=active)
+
+
+def _tells(results: Sequence[LinkAnswers], result: LinkAnswers) -> bool:
+    """Whether some answers are told: of a name for which the best fitting questions have none, others are chance."""
+    fit = max(one.fit for one in results)
+    return result.told and any(one.told for one in results if one.fit == fit)
 
 
 def headline(profile: LinkProfile) -> Markup:
     """Render what the model says about an entity as one sentence; of one that is not in it, what it guesses."""
-    answered = [item for item in profile.answers if item.told and item.answers]
+    answered = [item for item in profile.answers if _tells(profile.answers, item) and item.answers]
     sensible = [item for item in answered if item.sensible] or answered[:1]
     first = profile.answers[0]
     name = first.entity.partition(":")[0] if first.guess else first.entity
@@ -47,7 +54,7 @@ def headline(profile: LinkProfile) -> Markup:
         subject=f"“{name}”" if first.guess else with_article(name),
         clauses=[text for text in map(_clause, sensible) if text],
         first=sensible[0] if sensible else first,
-        unknown="" if first.told else first.question,
+        told=bool(sensible),
     )
 
 
@@ -56,7 +63,11 @@ def neighbourhood(profile: LinkProfile) -> Markup:
     groups = []
     for item in profile.answers:
         known = list(item.known[:DRAWN])
-        guessed = [one for one in item.leading if item.told and one.id not in {found.id for found in item.known}]
+        guessed = [
+            one
+            for one in item.leading
+            if _tells(profile.answers, item) and one.id not in {found.id for found in item.known}
+        ]
         ends = [(one.name, True) for one in known] + [(one.name, False) for one in guessed[: DRAWN - len(known)]]
         if ends:
             text = item.relation.strip("_").replace("_", " ")
@@ -79,15 +90,16 @@ def _clause(result: LinkAnswers) -> str:
     return clause(names, result.relation, inverse=result.direction == "head") if names else ""
 
 
-def _card(result: LinkAnswers) -> dict[str, object]:
+def _card(result: LinkAnswers, *, told: bool) -> dict[str, object]:
     leading = result.leading[:SHOWN]
     shown = {item.id for item in leading}
     return {
         "result": result,
+        "told": told,
         "leading": [_row(item, result) for item in leading],
         "others": [_row(item, result) for item in result.answers[len(leading) :]],
         "missed": [item.name for item in result.known if item.id not in shown][:SHOWN],
-        "unsure": not (result.told and result.sensible),
+        "unsure": not (told and result.sensible),
     }
 
 

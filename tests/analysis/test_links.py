@@ -235,6 +235,10 @@ def test_unknown_things_are_guesses_or_not_known_at_all(everyday: LinkPredictor)
     shown = cards([oboe, day])
     assert shown.count("is not in the graph") == 1
     assert shown.count("I don’t know") == 1
+    hound = describe_entity(everyday.model, "Hund")
+    assert any(one.told for one in hound.answers), "like a hoe, it would be found in the garden"
+    assert "I don’t know “Hund”" in headline(hound)
+    assert "cv-guess" not in neighbourhood(hound)
 
 
 @pytest.mark.slow

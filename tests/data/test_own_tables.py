@@ -295,3 +295,11 @@ def test_a_separator_is_one_character_or_named(reader: Callable[..., Table]) -> 
     text = "sentence1\tsentence2\tcondition\na\tb\tc\n"
     for name in ("tab", "\\t", "\t"):
         assert reader(io.StringIO(text), separator=name).rows == (("a", "b", "c"),)
+
+
+def test_advice_on_several_rows_is_given_once() -> None:
+    rows = "a,b,x,1\na,b,y,5\na,c,x,much\na,c,y,5\na,d,x,little\n"
+    table = read_pairs(io.StringIO(f"sentence1,sentence2,condition,label\n{rows}"), skip_bad=True)
+    assert table.notes[-1].count("Leave it blank") == 1
+    assert "'much'; Row 5" in table.notes[-1]
+    assert "'little'. Leave" in table.notes[-1]

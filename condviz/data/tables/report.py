@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
@@ -98,7 +99,7 @@ class Report:
         if count := len(self.left_out):
             first = self.left_out[:SHOWN]
             files = ("" if one.place.file in ("", self.name) else f"{one.place.file}: " for one in first)
-            shown = "; ".join(file + one.reason for file, one in zip(files, first, strict=True))
+            shown = _list_reasons([file + one.reason for file, one in zip(files, first, strict=True)])
             more = f" … and {count - SHOWN:,} more" if count > SHOWN else ""
             verb = "row that cannot be used was" if count == 1 else "rows that cannot be used were"
             notes.append(f"{count:,} {verb} left out: {shown}{more}")
@@ -111,6 +112,13 @@ class Report:
             for one in self.left_out
         )
         return format_rows([("file", "row", "line", "reason", "content"), *rows]).encode("utf-8", "replace").decode()
+
+
+def _list_reasons(reasons: Sequence[str]) -> str:
+    """Join sentences about rows; the advice that all of them end with is given once."""
+    advices = [reason[found.start() :] for reason in reasons for found in re.finditer(r"(?<=\.) ", reason)]
+    advice = next((one for one in advices if len(reasons) > 1 and all(map(str.endswith, reasons, repeat(one)))), "")
+    return "; ".join(reason.removesuffix(advice).removesuffix(".") for reason in reasons) + "." + advice
 
 
 def is_missing(cell: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.errors import CondvizError, DataError
+from condviz.evaluation.metrics import LEAST_CORRELATED
 from condviz.models.hub import refusals
 from condviz.training.job import is_shared
 from condviz.training.jobs import Jobs
@@ -133,7 +134,8 @@ class Runs:
         if _OPENED.get(run.id) not in KEPT:
             rows = inspect(RATED, Reading(held[0]["path"])).reading
             _OPENED[run.id] = KEPT.add(replace(rows, title=f"Rows held back from {run.name}"))
-        return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
+        few = run.kept.get("rows", LEAST_CORRELATED) < LEAST_CORRELATED  # there is nothing to draw, but rows to read
+        return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name), ("open", "rows" if few else "")])
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
         return self.refresh({**shown, "drawn": None}, owner)
