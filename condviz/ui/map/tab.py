@@ -56,7 +56,7 @@ class MapTab:
         with gr.Row(elem_id="cv-map-tools"):
             small = {"label": "Colour by", "elem_id": "cv-map-colour", "scale": 0, "min_width": 150}
             self.colour = gr.Dropdown([], value=None, **small)
-            one = {"placeholder": "a word, e.g. dog", "min_width": 150, "scale": 0, "max_lines": 1}
+            one = {"placeholder": "a word, e.g. rain", "min_width": 150, "scale": 0, "max_lines": 1}
             self.search = text_box(None, "Search", "cv-map-search", **one)
             self.legend = html("", elem_id="cv-map-legend", script=_CLICKS)
         self.shown = gr.State(None)
@@ -114,7 +114,9 @@ class MapTab:
             )
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
             label = "Sentences, one per line; each appears once per condition"
-            self.sentences = text_box(start.sentences, label, "cv-map-sentences", visible=False, scale=2, **boxed)
+            self.sentences = text_box(
+                start.sentences, label, "cv-map-sentences", visible=False, scale=2, min_width=300, **boxed
+            )
             self.conditions = text_box(start.conditions, "Conditions, one per line", "cv-map-conditions", **boxed)
 
     def _sections(self) -> None:
