@@ -2,10 +2,11 @@
 (() => {
   "use strict";
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const store = {
-    get: (key) => { try { return localStorage.getItem(`condviz-${key}`); } catch { return null; } },
-    set: (key, value) => { try { localStorage.setItem(`condviz-${key}`, value); } catch { /* private mode: not kept */ } },
-  };
+  const storeIn = (kind) => ({
+    get: (key) => { try { return window[kind].getItem(`condviz-${key}`); } catch { return null; } },
+    set: (key, value) => { try { window[kind].setItem(`condviz-${key}`, value); } catch { /* private mode: not kept */ } },
+  });
+  const [store, tabStore] = [storeIn("localStorage"), storeIn("sessionStorage")];
   const when = (selector, act) => {
     const found = document.querySelector(selector);
     if (found) return act(found);
@@ -355,12 +356,14 @@
     };
     const toggle = () => {
       const on = document.documentElement.classList.toggle("cv-present");
+      tabStore.set("present", on ? "on" : "");
       buttons[0].setAttribute("aria-pressed", String(on));
       leave.hidden = !on;
       showCode(false);
       window.dispatchEvent(new Event("resize"));
     };
     for (const button of buttons) button.addEventListener("click", toggle);
+    if (tabStore.get("present")) toggle();  // from page to page, until it is left
     code.addEventListener("click", () => showCode(image.hidden));
     document.addEventListener("keydown", (event) => {
       const key = event.key.toLowerCase();
