@@ -184,7 +184,8 @@ def distinct(places: Sequence[int]) -> list[int]:
 def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     """Return the conditions of the library that both sentences tell, each meaning once: `FITTING` at most.
 
-    Others, such as the number of animals where there are none, get scores that mean nothing; of none, DataError.
+    Others, such as the number of animals where there are none, get scores that mean nothing. Raises DataError if none
+    is left.
     """
     told, beyond = tell_library([sentence1, sentence2])
     shared = np.flatnonzero(told.all(axis=0) & (beyond.max(axis=0) >= CLEAR))

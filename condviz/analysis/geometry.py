@@ -310,7 +310,7 @@ def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:
 def value_agreement(
     embeddings: np.ndarray, conditions: Sequence[str], values: Sequence[str]
 ) -> tuple[ValueAgreement, ...]:
-    """Measure each condition with two known values or more, in order of appearance, among its own of n points.
+    """Measure each condition with two known values or more, among its own points, in order of appearance.
 
     Impurity of conditions only says that projections of different conditions lie apart, which different matrices give
     almost for free. This asks what a reader hopes to see: "three people" near "three people" under "the number of

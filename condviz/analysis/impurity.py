@@ -70,7 +70,7 @@ def impurity(groups: Sequence[str | int], clusters: Sequence[str | int]) -> floa
     """Measure how far the members of each group are spread over the clusters: nats, 0 if each lies in one cluster.
 
     I = - sum over groups i of |C_i| / |S| times the sum over clusters j of p_ij log p_ij, where p_ij is the share of
-    group i that lies in cluster j, and 0 log 0 = 0. Both are those of n members.
+    group i that lies in cluster j, and 0 log 0 = 0.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.

@@ -64,7 +64,7 @@ def project(
     Args:
         before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
         made: How.
-        made: How; UMAP needs neighbourhoods.
+        made: How.
         progress: Called with (done, total) rounds; may raise to stop.
 
     Returns:

@@ -134,7 +134,7 @@ class Graph:
         item = self.entities[entity]
         description = item.description
         if neighbours and len(description.split()) < SHORT_DESCRIPTION:
-            names = [self.entities[other].name for other in self.neighbours(entity) if other != without]
+            names = [self.entities[other].name for other in self._neighbours.get(entity, ()) if other != without]
             description = " ".join([description, *names]).strip()
         description = description.removeprefix(item.name).strip()
         return f"{item.name}: {description}" if description else item.name
@@ -143,12 +143,9 @@ class Graph:
         """Return the texts of all entities, in their order."""
         return [self.text(entity, neighbours=neighbours) for entity in range(self.num_entities)]
 
-    def neighbours(self, entity: int) -> list[int]:
-        """Return the first ten neighbours of an entity in the train graph, in the order of their ids."""
-        return self._neighbours.get(entity, [])
-
     @cached_property
     def _neighbours(self) -> dict[int, list[int]]:
+        """The first ten neighbours of each entity that has some in the train graph, in the order of their ids."""
         found: dict[int, set[int]] = defaultdict(set)
         for head, _, tail in self.splits["train"].tolist():
             found[head].add(tail)

@@ -292,7 +292,7 @@ def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> R
 
 
 def group_conditions(model: ConditionalScorer, conditions: Sequence[str]) -> dict[str, str]:
-    """Group the wordings of conditions by the model's embeddings of them, or of them as sentences.
+    """Group the wordings of conditions by the model's vectors: of conditions where it has such, else of sentences.
 
     Returns:
         Each condition -> the most frequent wording of its group. A dictionary to change, and to pass to `find_errors`.
