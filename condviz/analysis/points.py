@@ -135,9 +135,8 @@ def points_from_table(
     table = read_table(table)
     table = replace(table, report=deepcopy(table.report))
     guess = guess_columns(table, POINT_ROLES)
-    text = guess["text"] if text_column is None else text_column
-    condition = guess["condition"] if condition_column is None else condition_column
-    value = guess["value"] if value_column is None else value_column
+    given = {"text": text_column, "condition": condition_column, "value": value_column}
+    text, condition, value = (guess[role] if name is None else name for role, name in given.items())
     asked = [] if conditions is None and condition else check_conditions(list(conditions or ()))
     needed = [text] if asked else [text, condition]
     for name in (*needed, *([value] if value else [])):

@@ -313,23 +313,20 @@ def _effects(
     model: ConditionalScorer, texts: list[str], conditions: list[str], progress: Progress | None
 ) -> tuple[TokenWeights, ...]:
     found = score_without_words(model, texts[0], texts[-1], conditions, progress=progress)
-    sides = (
-        (texts[0], found[0].words1, np.stack([one.effects1 for one in found])),
-        (texts[-1], found[0].words2, np.stack([one.effects2 for one in found])),
-    )
+    sides = (found[0].words1, [one.effects1 for one in found]), (found[0].words2, [one.effects2 for one in found])
     return tuple(
         TokenWeights(
             sentence=text,
             conditions=tuple(conditions),
             words=words,
-            weights=effects[None],
+            weights=np.stack(effects)[None],
             layers=(),
             hidden_mass=np.zeros((1, len(conditions)), dtype=np.float32),
             tokens=(),
             token_weights=np.zeros((1, len(conditions), 0), dtype=np.float32),
             truncated=bool(model.backbone.truncated([(text,)])),
         )
-        for text, words, effects in sides[: len(texts)]
+        for text, (words, effects) in zip(texts, sides, strict=False)
     )
 
 

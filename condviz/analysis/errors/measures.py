@@ -113,18 +113,13 @@ def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed:
 
 
 def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence[Drawn]) -> Figures:
-    error = judged.error[rows]
-    known = len(rows) and np.isfinite(error).all()
-    values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if known else {}
-    reason = "too few rated rows to predict a rating" if len(rows) else NO_ROW
-    made = {
-        name: Metric(values[name], *interval(values[name], [by[name] for by in drawn]), n=len(rows))
-        if name in values
-        else Metric(None, n=0, reason=reason)
-        for name in ("error", "bias")
-    }
-    given: dict[str, Any] = {**vars(found), **made}
-    return Figures(model=judged.model, **given)
+    error, n = judged.error[rows], len(rows)
+    missing = Metric(None, n=0, reason="too few rated rows to predict a rating" if n else NO_ROW)
+    made: dict[str, Any] = {"error": missing, "bias": missing}
+    if n and np.isfinite(error).all():
+        means = {"error": float(np.abs(error).mean()), "bias": float(error.mean())}
+        made = {name: Metric(mean, *interval(mean, [by[name] for by in drawn]), n) for name, mean in means.items()}
+    return Figures(model=judged.model, **vars(found), **made)
 
 
 def _difference(study: Study, figures: tuple[Figures, ...], chosen: np.ndarray, drawn: list[list[Drawn]]) -> Difference:
