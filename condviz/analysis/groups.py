@@ -244,7 +244,7 @@ def _purity(labels: np.ndarray, cells: Sequence[Any]) -> tuple[float, float] | N
     """Return the share of texts with the top value of their group, and what 95 % of shuffled values stay below."""
     values, codes = np.unique([str(cell) for cell in cells if cell is not None], return_inverse=True)
     known = labels[[cell is not None for cell in cells]]
-    if not 2 <= len(values) <= MAX_VALUES:
+    if not 2 <= len(values) <= min(MAX_VALUES, len(codes) - 1):  # a number of its own for each text says nothing
         return None
     size = (labels.max() + 1, len(values))
 

@@ -8,7 +8,7 @@ import pytest
 from condviz.analysis import groups, sorting
 from condviz.analysis.compare import library_conditions
 from condviz.analysis.groups import cross_table, group_by
-from condviz.analysis.sorting import find_twins, rank_sorting_conditions
+from condviz.analysis.sorting import ALIKE, find_twins, rank_sorting_conditions
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL
 from condviz.store.corpus import Corpus, Identity
@@ -116,8 +116,8 @@ def test_twins_share_one_thing_and_not_the_other(
         (sport1, colour1), (sport2, colour2) = (text.split() for text in pair.texts)
         assert sport1 == sport2
         assert colour1 != colour2
-        assert pair.alike > pair.different
-    assert pair.alike > 0 > pair.different
+        assert pair.alike >= ALIKE
+        assert pair.different < 0
     texts = [text for pair in found.pairs for text in pair.texts]
     assert len(set(texts)) == len(texts)
     assert found.to_dict()["pairs"]
@@ -198,3 +198,8 @@ def test_columns_and_tables_by_chance_have_nothing_to_do_with_the_groups(monkeyp
         share, most = groups._purity(labels, cells.tolist())
         claims += share > most, groups._p_of_table(np.stack([labels, cells], axis=1)) < groups.ALPHA
     assert (claims / draws <= 0.05).all(), claims
+
+
+def test_a_column_with_another_value_in_each_text_divides_nothing() -> None:
+    assert groups._purity(np.array([0, 0, 1, 1]), ["1", "2", "3", "4"]) is None
+    assert groups._purity(np.array([0, 0, 1, 1]), ["a", "a", "b", "b"]) is not None

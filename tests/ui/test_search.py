@@ -206,7 +206,7 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     crossed = last(tab.show_crossing(found))
     assert "the mood" in crossed[tab.crossing]
     assert sum(json.loads(crossed[tab.flows]["figure"])["data"][0]["counts"]) == 6
-    assert "Alike under" in last(tab.show_twins(found))[tab.pairs]
+    assert "No two of these texts" in last(tab.show_twins(found))[tab.pairs], "six of them, by models of no training"
     assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)
     assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}
@@ -254,7 +254,7 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
         assert found.hits[0].text.rstrip(".") in told_so, "the answer, whether it is sure or not"
         assert said in told_so
         assert f"· {told}" in plots.columns([missed]), "as the headline says it"
-    assert plots.columns([far, other]).count("not alike</b> ·") == 1 + len(other.hits), "not by colour alone"
+    assert plots.columns([far, other]).count("hardly alike</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
     assert "None stands out" in plots.headline([common]), "98 % and not sure would contradict each other"
     assert "not sure" not in plots.columns([common])
