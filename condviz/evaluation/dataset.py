@@ -48,7 +48,7 @@ FEATURE_HELP = {
     "sentence1": "the first sentence",
     "sentence2": "the second sentence",
     "condition": "the condition",
-    "gold": "rating, 1 (different) to 5 (same)",
+    "gold": "rating, 1 (different) to 5 (same); a filter may say rating, too",
     "seen": "the condition occurs in the training data of the first model",
     "trained": "the row is among those that trained one of the models",
     "asks": "what the condition asks for: wordings that mean the same have one name",

@@ -201,7 +201,7 @@ def _known_as(name: str, columns: Columns) -> str:
 
 def _example(columns: Columns) -> str:
     """Return an example with columns that there are: of pairs, or of a corpus of texts."""
-    shown = 'gold >= 4 and "dog" in sentence1' if "sentence1" in columns else 'row <= 50 and "dog" in text'
+    shown = 'rating >= 4 and "dog" in sentence1' if "sentence1" in columns else 'row <= 50 and "dog" in text'
     return f"For instance: {shown}"
 
 
@@ -299,7 +299,8 @@ class _Reader:
 
     def _column(self, node: ast.Name) -> np.ndarray:
         if not (name := _known_as(node.id, self.columns)):
-            hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
+            said = f" Rows that have this word: {quote(node.id)} in {'words' if 'words' in self.columns else 'text'}."
+            hint = suggest(node.id, self.columns) or said
             raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
         return self.columns[name]
 

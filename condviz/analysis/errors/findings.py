@@ -144,7 +144,7 @@ def find_errors(
     data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
     *,
     filter: Annotated[
-        str, Doc('The slice, for instance gold >= 4 and "dog" in shared'), Key("ef"), Field("Filter rows")
+        str, Doc('The slice, for instance rating >= 4 and "dog" in words'), Key("ef"), Field("Filter rows")
     ] = "",
     resamples: Annotated[int, Interval(ge=0), Doc("For the intervals; 0 for none")] = RESAMPLES,
     selected: Sequence[int] = (),

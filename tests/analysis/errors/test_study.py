@@ -87,8 +87,10 @@ def test_filters_know_texts_and_ratings_by_the_names_of_the_table(tmp_path: Path
     study = make_study(dataset, judge(dataset, "m", np.arange(2.0)))
     assert select('Kriterium == "der ton" and Wert == "ja" and "a" in satz_1', study.named).tolist() == [True, False]
     assert 'one has "der Ton"' in explain_nothing('Kriterium == "der Tom"', study.named)
-    with pytest.raises(DataError, match='gold >= 4 and "dog" in sentence1'):
+    with pytest.raises(DataError, match='rating >= 4 and "dog" in sentence1'):
         select("Wert >", study.named)
+    with pytest.raises(DataError, match='this word: "medicine" in words'):
+        select("medicine", study.named)
 
 
 def test_rows_of_one_pair_share_a_fold_and_resampled_errors_surround_the_mean() -> None:
