@@ -304,11 +304,15 @@ def test_the_rows_that_were_kept_back_open_in_errors(tab: train.TrainTab, tmp_pa
     records(job)
     assert "to-errors" not in tab.runs.refresh({**NOTHING, "run": job.id}, "")[tab.runs.learned]
     end(tab.jobs, job)
-    learned = tab.runs.refresh({**NOTHING, "run": job.id}, "")[tab.runs.learned]
+    ended = tab.runs.refresh({**NOTHING, "run": job.id}, "")
+    learned = ended[tab.runs.learned]
     token = re.search(r"errors\?ed=([^&]*)&", html.unescape(str(learned)))[1]
     assert train.KEPT[token].path == job.recipe["validation"][0]["path"]
     assert job.name in train.KEPT[token].name, "nobody has uploaded this file"
     assert train.KEPT[token].pairs().pairs, "fewer rows than a training needs can be looked at"
+    assert "run-example" in ended[tab.runs.run]
+    shown = tab.runs.act(SimpleNamespace(act="show", run=""), ended[tab.runs.shown], "")
+    assert "recorded" in shown[tab.runs.run], "the example stays within reach"
 
 
 def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainTab, tmp_path: Path) -> None:
