@@ -99,10 +99,9 @@ class Report:
         if count := len(self.left_out):
             first = self.left_out[:SHOWN]
             files = ("" if one.place.file in ("", self.name) else f"{one.place.file}: " for one in first)
-            shown = _list_reasons([file + one.reason for file, one in zip(files, first, strict=True)])
-            more = f" … and {count - SHOWN:,} more" if count > SHOWN else ""
+            reasons = [file + one.reason for file, one in zip(files, first, strict=True)]
             verb = "row that cannot be used was" if count == 1 else "rows that cannot be used were"
-            notes.append(f"{count:,} {verb} left out: {shown}{more}")
+            notes.append(f"{count:,} {verb} left out: {_list(reasons, count - len(first))}")
         return tuple(dict.fromkeys(notes))
 
     def left_out_csv(self) -> str:
@@ -114,11 +113,12 @@ class Report:
         return format_rows([("file", "row", "line", "reason", "content"), *rows]).encode("utf-8", "replace").decode()
 
 
-def _list_reasons(reasons: Sequence[str]) -> str:
-    """Join sentences about rows; the advice that all of them end with is given once."""
+def _list(reasons: Sequence[str], more: int) -> str:
+    """Join sentences about rows and how many `more` there are; the advice that all of them end with is given once."""
     advices = [reason[found.start() :] for reason in reasons for found in re.finditer(r"(?<=\.) ", reason)]
     advice = next((one for one in advices if len(reasons) > 1 and all(map(str.endswith, reasons, repeat(one)))), "")
-    return "; ".join(reason.removesuffix(advice).removesuffix(".") for reason in reasons) + "." + advice
+    facts = [reason.removesuffix(advice).removesuffix(".") for reason in reasons]
+    return "; ".join([*facts, *([f"and {more:,} more"] if more else [])]) + "." + advice
 
 
 def is_missing(cell: str) -> bool:

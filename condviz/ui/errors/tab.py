@@ -332,7 +332,7 @@ class ErrorsTab:
         """Find errors in the table as it is read now."""
         if reading is None:
             raise DataError("No table has been uploaded. Upload one first.")
-        yield {self.own.box: gr.update(open=False), self.own.told: ""}
+        yield {self.own.box: gr.update(open=not reading.column("label")), self.own.told: ""}
         source = Source("upload", reading)
         first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
         source = replace(source, token=KEPT.add(reading, reading.path))
