@@ -138,7 +138,7 @@ def _divide(vectors: np.ndarray, groups: int) -> float:
 
 READ_FOR_TWINS = 200
 """Texts that are read to see whether they tell both conditions: a text that tells neither is like any other."""
-ALIKE = 1.0
+ABOVE = 1.0
 """Standard deviations above the mean pair from which two texts are alike."""
 NEIGHBOURS = 30
 """Pairs are looked for among so many nearest neighbours of each text."""
@@ -208,7 +208,7 @@ def find_twins(
         (np.einsum("ij,ij->i", rows[first], rows[second]) - mean) / deviation
         for rows, (mean, deviation) in zip((one, two), scale, strict=True)
     ]
-    pairs, used, tells, apart = [], set(), {}, (scores[0] >= ALIKE) & (scores[1] < 0)
+    pairs, used, tells, apart = [], set(), {}, (scores[0] >= ABOVE) & (scores[1] < 0)
     order = np.argsort(scores[1] - scores[0], kind="stable")
     for place in order[apart[order]]:
         both = int(first[place]), int(second[place])

@@ -60,7 +60,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in missed],
         untold=[result.condition for result in results if result.untold],
-        wordless=not any(map(str.isalnum, results[0].query)),
+        wordless=_is_wordless(results),
         foreign=not english and not looks_english(results[0].query),
     )
 
@@ -68,7 +68,12 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
 def columns(
     results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], Sequence[tuple[str, str]]] | None = None
 ) -> Markup:
-    """Render ranked lists side by side; `open_hit` gives names and query strings of where else a hit can be opened."""
+    """Render ranked lists side by side; `open_hit` gives names and query strings of where else a hit can be opened.
+
+    Of a query without a word there is nothing to show: the order of its hits says nothing.
+    """
+    if _is_wordless(results):
+        return Markup()
     lists: list[dict] = [
         {"result": result, "rows": [_row(rank, hit, result) for rank, hit in enumerate(result.hits, start=1)]}
         for result in results
@@ -94,6 +99,10 @@ def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
 def _share(percentile: float) -> str:
     """Return a percentile in print; what misses a match by little does not look like one."""
     return share(percentile if percentile >= GOOD_PERCENTILE else min(percentile, GOOD_PERCENTILE - 1))
+
+
+def _is_wordless(results: Sequence[Hits]) -> bool:
+    return not any(map(str.isalnum, results[0].query))
 
 
 def _is_untold(hit: Hit) -> bool:

@@ -278,7 +278,7 @@ class CompareTab:
         write_text(target, format_predictions(table, {model: scores}, named))
         first_rows = table.to_frame().head(LISTED)
         for name, values, digits in [*((name, meant[name], 1) for name in meant), ("score", scores, 3)]:
-            first_rows[f"{info.title}: {name}"] = values[:LISTED].astype(float).round(digits)
+            first_rows[f"model {name}"] = values[:LISTED].astype(float).round(digits)
         told = render("compare/scored.html", count=count, listed=LISTED, model=info, rated="rating" in meant)
         yield self._show_table(KEPT.add(Scored(target, first_rows, told), own.path))
 

@@ -8,7 +8,7 @@ import pytest
 from condviz.analysis import groups, sorting
 from condviz.analysis.compare import library_conditions
 from condviz.analysis.groups import cross_table, group_by
-from condviz.analysis.sorting import ALIKE, find_twins, rank_sorting_conditions
+from condviz.analysis.sorting import ABOVE, find_twins, rank_sorting_conditions
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL
 from condviz.store.corpus import Corpus, Identity
@@ -116,7 +116,7 @@ def test_twins_share_one_thing_and_not_the_other(
         (sport1, colour1), (sport2, colour2) = (text.split() for text in pair.texts)
         assert sport1 == sport2
         assert colour1 != colour2
-        assert pair.alike >= ALIKE
+        assert pair.alike >= ABOVE
         assert pair.different < 0
     texts = [text for pair in found.pairs for text in pair.texts]
     assert len(set(texts)) == len(texts)

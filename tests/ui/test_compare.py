@@ -139,7 +139,7 @@ def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path)
         written[model] = Path(steps[tab.download].value["path"])
         own, meant = steps[tab.rows].value["headers"][:4], steps[tab.rows].value["headers"][4:]
         assert own == ["id", "sentence1", "sentence2", "condition"], "own columns stay"
-        assert [name.rpartition(": ")[2] for name in meant] == ["rating", "percentile", "score"]
+        assert meant == ["model rating", "model percentile", "model score"]
     for model, path in written.items():
         head = path.read_text(encoding="utf-8").splitlines()[0]
         assert head == f"id,sentence1,sentence2,condition,score_{model},rating_{model},percentile_{model}"

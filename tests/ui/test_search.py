@@ -235,8 +235,9 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     other = replace(other, applies=1.0, hits=tuple(replace(hit, good=False, percentile=60.0) for hit in other.hits))
     assert "None is close" in plots.headline([far])
     assert "None is close" not in plots.headline(near)
-    blank = plots.headline([replace(near[0], query="😡 🎉")])
-    assert "no word in the query" in blank, "what the model cannot read is like nothing"
+    blank = [replace(near[0], query="😡 🎉")]
+    assert "no word in the query" in plots.headline(blank), "what the model cannot read is like nothing"
+    assert plots.columns(blank) == ""
     both = plots.headline([far, other])
     assert both.count("None is close") == 1
     assert f"close under <em>{found.condition}" in both
