@@ -248,7 +248,10 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     silent = plots.headline([*near, replace(other, applies=0.0)])
     assert f"may say nothing about <em>{other.condition}" in silent
     assert "no sure match" not in silent
-    for place, told, said in ((60.0, "60 %", "None is close"), *((p, "94 %", "no sure match") for p in (93.6, 94.9))):
+    for place, told, said in (
+        (60.0, "60 %", "None is close"),
+        *((p, "94 %", "a sure match takes 95 %") for p in (93.6, 94.9)),
+    ):
         missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
         told_so = plots.headline([missed])
         assert f"{told} of pairs" in told_so
