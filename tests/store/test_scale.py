@@ -37,6 +37,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(checkpoints.save(model, place / "mine"))
 
 
+@pytest.fixture(autouse=True)
+def single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In half precision a score depends on what else is in its batch."""
+    monkeypatch.setenv("CONDVIZ_PRECISION", "float32")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -76,8 +82,7 @@ def test_a_cluster_makes_the_same_store_though_a_worker_dies(
 
 def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "TABLE_ROWS", 3)
-    # In half precision a score depends on what else is in its batch.
-    model, told = registry.load(folder, precision="float32"), []
+    model, told = registry.load(folder), []
     remote = build.OnRay(model, "local", workers=2)
     columns = (SENTENCES * 2, SENTENCES[::-1] * 2, ["the sport", "the mood"] * len(SENTENCES))
     different = len(set(zip(*columns, strict=True)))
