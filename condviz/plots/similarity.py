@@ -66,6 +66,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         "wrong": misordered(comparison),
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "notes": comparison.notes,
+        "same": comparison.sentence1 == comparison.sentence2,
         "untold": untold,
         "who": who.pop() if len(who) == 1 else "one or both sentences",
     }
@@ -74,7 +75,9 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         high, low = order[0], order[-1]  # two, even where all are equal
         values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
-        values |= {"spread": float(places[high] - places[low]), "place": share(places[high])}
+        least, most = share(places[low]), share(places[high])
+        values |= {"spread": float(places[high] - places[low]), "place": most}
+        values |= {"places": most if least == most else f"{least.removesuffix(' %')} to {most}"}
     return render("similarity/headline.html", known=len(known), little=LITTLE, **values)
 
 
@@ -154,7 +157,9 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     numbers = sorted(own[0] ^ own[1]) if all(own) else []
     verb = ("carried by" if raises else "set apart by") if clear else "decided by"
     idle = [word for word in numbers if word not in [*words, *against]]
-    return {"verb": verb, "words": words, "against": against, "idle": idle[:3]}
+    spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
+    found = {"words": words, "against": against, "idle": idle[:3]}
+    return {"verb": verb} | {key: [spelled[word] for word in told] for key, told in found.items()}
 
 
 def unread(comparison: Comparison) -> str:

@@ -35,6 +35,8 @@ def test_what_a_sentence_may_not_say_is_marked_and_left_out_of_the_headline(comp
     assert "price" not in told
     assert "the &lt;b&gt;price&lt;/b&gt;</em>: sentence 1 may not say" in caution
     assert similarity.bars(comparison).count("may not say") == 1
+    assert "are the same" not in head
+    assert "Both sentences are the same." in similarity.headline(replace(comparison, sentence2=comparison.sentence1))
 
 
 def test_words_that_carry_a_score_are_not_named_where_a_sentence_may_not_say(comparison: Comparison) -> None:
@@ -54,10 +56,14 @@ def test_too_little_text_is_said_and_no_verdict_given(comparison: Comparison, se
     assert ("alike" in head) == telling
 
 
-def test_equal_conditions_are_named_each(comparison: Comparison) -> None:
+def test_conditions_that_hardly_differ_are_told_together(comparison: Comparison) -> None:
+    told = replace(comparison, applies=TELLING)
+    head = similarity.headline(replace(told, percentiles=np.array([[72.0, 69.0, 70.0]], np.float32)))
+    assert "Under all conditions these two are <strong>alike</strong>: more alike than 69 to 72 % of pairs." in head
     places = np.full_like(comparison.percentiles, 50)
     head = similarity.headline(replace(comparison, percentiles=places))
-    assert all(f"<em>{text}</em>" in head for text in (comparison.conditions[0], comparison.conditions[-1]))
+    assert "Under both conditions that the sentences speak of, these two are" in head
+    assert "more alike than 50 % of pairs" in head
 
 
 def test_where_nothing_is_told_the_headline_says_so(comparison: Comparison) -> None:

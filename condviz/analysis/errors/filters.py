@@ -3,8 +3,8 @@
 Names are columns. Numbers compare with < <= == != >= >, and + - * / abs() work on them; texts compare with == != and
 with `in`, upper and lower case alike, and for == and != also runs of blanks; `"dog" in shared` asks for a whole word,
 `"dog" in sentence1` for a part of the text; `condition in ("the sport", "the mood")` for one of several. `and`, `or`,
-`not` and brackets join. What is not known (the error of a row without a rating) is neither true nor false, and a row is
-kept only where the filter is true.
+`not` and brackets join. A word, or a text in quotes, that stands alone is looked for in the texts. What is not known
+(the error of a row without a rating) is neither true nor false, and a row is kept only where the filter is true.
 
 The columns, too, are made here: what can be said about a row without any model.
 """
@@ -162,7 +162,8 @@ def select(expression: str, columns: Columns) -> np.ndarray:
     except SyntaxError as error:
         place = expression.strip()[max(0, (error.offset or 1) - 1) :][:20]
         near = f" near {place!r}" if place else " at the end"
-        raise DataError(f"The filter cannot be read{near}. {_example(columns)}") from error
+        advice = "Write == for “is”. " if re.search(r"(?<![<>=!])=(?!=)", expression) else ""
+        raise DataError(f"The filter cannot be read{near}. {advice}{_example(columns)}") from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
         told = f"The filter is nested too deeply, or has a damaged character. {_example(columns)}"
         raise DataError(told) from error
@@ -225,7 +226,11 @@ class _Reader:
             return np.minimum.reduce(steps)
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return np.full(self.size, TRUE if node.value else FALSE)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self._somewhere(node.value)
         if isinstance(node, ast.Name):
+            if not _known_as(node.id, self.columns) and not suggest(node.id, FLAGS):
+                return self._somewhere(node.id)
             column = self._column(node)
             if node.id in FLAGS:
                 return self._known(column == 1, column)
@@ -275,6 +280,12 @@ class _Reader:
         found = [wanted in (value if isinstance(value, frozenset) else value.casefold()) for value in column]
         return np.where(found, TRUE, FALSE)
 
+    def _somewhere(self, text: str) -> np.ndarray:
+        """Look for a text in the texts of the rows."""
+        names = [name for name in ("sentence1", "sentence2", "text") if name in self.columns]
+        found = [self._within(ast.Constant(text), ast.Name(name)) for name in names]
+        return np.maximum.reduce([np.full(self.size, FALSE), *found])
+
     def _value(self, node: ast.expr) -> Any:  # noqa: ANN401 - a number, a text, or a column
         if isinstance(node, ast.Name):
             return self._column(node)
@@ -299,9 +310,9 @@ class _Reader:
 
     def _column(self, node: ast.Name) -> np.ndarray:
         if not (name := _known_as(node.id, self.columns)):
-            said = f" Rows that have this word: {quote(node.id)} in {'words' if 'words' in self.columns else 'text'}."
-            hint = suggest(node.id, self.columns) or said
-            raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
+            names = ["rating" if name == "gold" else name for name in self.columns]
+            hint = suggest(node.id, names)
+            raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(names)}.")
         return self.columns[name]
 
     def _known(self, result: np.ndarray, *operands: Any) -> np.ndarray:  # noqa: ANN401

@@ -26,7 +26,7 @@ TAGS = ("label looks wrong", "condition missed", "negation", "number", "same wor
 """What a reader may call a row; the digits 1 to 9 set them."""
 SHOWN = 8
 """Slices, and rows of a rewrite."""
-LEAST_SHOWN = 0.05
+LEAST_STEPS, LEAST_SHARE = 0.25, 0.1
 """Difference to the other rows, in steps or as a share, from which a hint that may be chance is shown."""
 SINGLE = 5
 """Rows that are shown where there are too few for groups."""
@@ -110,7 +110,8 @@ def slices(study: ErrorStudy, target: str) -> Markup:
     search = study.searches.get(target)
     found = search.slices if search else ()
     sure = [one for one in found if one.q < SIGNIFICANT]
-    weak = [one for one in found if abs(one.inside - one.outside) >= LEAST_SHOWN][:3]
+    least = LEAST_SHARE if target == "order" else LEAST_STEPS
+    weak = [one for one in found if abs(one.effect) >= least][:3]
     titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
     rows = [
         {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": pictures.show_p(one.q),
@@ -199,7 +200,7 @@ def _marked(sentence: str, shared: frozenset[str]) -> list[tuple[str, bool]]:
 
 
 def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
-    """Return what a slice has more of than the other rows: "0.43 too similar; other rows 0.16 too different"."""
+    """Return what a slice has more of than the other rows: "0.43 more similar"."""
     if target == "order":
         return f"Wrong order in {counted(found.inside, found.n)}; other rows {100 * found.outside:.0f} %"
     if target in ("first", "second"):
@@ -209,7 +210,4 @@ def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
         return f"{names[0]} closer by {abs(found.inside):.2f}; other rows: {other} by {abs(found.outside):.2f}"
     if target == "large":
         return f"Off by {found.inside:.2f}; other rows by {found.outside:.2f}"
-    sides = [
-        f"{abs(value):.2f} too {'similar' if value >= 0 else 'different'}" for value in (found.inside, found.outside)
-    ]
-    return f"{sides[0]}; other rows {sides[1]}"
+    return f"{abs(found.effect):.2f} {'more' if found.effect >= 0 else 'less'} similar"

@@ -55,6 +55,8 @@ COLUMNS = {
         ("gold in (1, 5)", [0, 2]),
         ('(gold > 1 or "dog" in shared) and not condition == "the mood"', [0, 2]),
         ("True", [0, 1, 2, 3]),
+        ("dog", [0, 2]),
+        ('"Hot dogs" or cats and not right', [1, 2]),
     ],
 )
 def test_what_a_filter_selects(expression: str, rows: list[int]) -> None:
@@ -65,7 +67,9 @@ def test_what_a_filter_selects(expression: str, rows: list[int]) -> None:
     ("expression", "message"),
     [
         ("gold >", "cannot be read"),
-        ("golf > 1", "Did you mean gold"),
+        ("ratng > 1", "Did you mean rating"),
+        ("gold = 1", "Write == for"),
+        ("rihgt", "Did you mean right"),
         ("gold", "alone is not a condition"),
         ("condition > 'a'", "have no order"),
         ("condition == 1", "is text"),
