@@ -100,9 +100,8 @@
       const figure = resolve(JSON.parse(this.asked));
       if (!this.fits(figure)) return;
       const first = !this.drawn;
-      const same = this.drawn === this.asked;
+      if (this.drawn !== this.asked) this.arrange(figure);
       this.drawn = this.asked;
-      if (!same) this.arrange(figure);
       figure.layout.template = template();
       figure.layout = forPresent(figure.layout);
       this.keepZoom(figure.layout);
@@ -114,6 +113,7 @@
         this.listen();
         this.message();
       }
+      this.placeRing();
       this.root.dataset.ready = "true";
       this.root.dataset.renderer = figure.data.some((trace) => /gl$|3d$/.test(trace.type)) ? "webgl" : "svg";
       this.tell();
@@ -273,8 +273,7 @@
     }
 
     mark(id) {
-      this.marked = id === null || !this.places?.has(String(id)) ? null : String(id);
-      this.root.dataset.marked = this.marked ?? "";
+      this.marked = id === null ? null : String(id);  // of points that may still have to be drawn
       this.placeRing();
     }
 
@@ -305,7 +304,8 @@
     }
 
     placeRing() {
-      const place = this.marked === null ? null : this.places?.get(this.marked);
+      const place = this.places?.get(this.marked);
+      this.root.dataset.marked = place ? this.marked : "";
       const trace = place && this.plot._fullData?.[place[0]];
       const layout = this.plot._fullLayout;
       this.ring.hidden = true;
@@ -315,9 +315,8 @@
         const at = axis.d2p(trace[letter][place[1]]);
         return at >= 0 && at <= axis._length ? axis._offset + at : NaN;
       });
-      if (Number.isNaN(x + y)) return;
       this.ring.style.transform = `translate(${x}px, ${y}px)`;
-      this.ring.hidden = false;
+      this.ring.hidden = Number.isNaN(x + y);
     }
 
     // ---- reading
@@ -400,7 +399,6 @@
         if (t < 1 && this.element.isConnected) this.frame = requestAnimationFrame(step);
       };
       this.frame = requestAnimationFrame(step);
-      return undefined;
     }
 
     // ---- buttons

@@ -118,6 +118,10 @@ def a_point_opens_its_neighbours(page: Page) -> None:
         expect(pane(page, side)).to_have_attribute("data-marked", marked)
     page.locator("h1").click()
     expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
+    page.reload()  # its picture stands before plotly has come
+    for side in ("before", "after"):
+        expect(pane(page, side)).to_have_attribute("data-marked", marked)
+        expect(page.locator(f"#cv-map-{side} .cv-figure-ring")).to_be_visible()
 
 
 def figures_are_presented_in_larger_type(page: Page) -> None:
