@@ -4,6 +4,7 @@ python -m benchmarks.ship_models ship FOLDER --model NAME   checkpoints/NAME; it
 python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained: how long, and what came out
 python -m benchmarks.ship_models share checkpoints/bi-encoder --model NAME   leaves out of checkpoints/NAME what it has
 python -m benchmarks.ship_models begin checkpoints/bi-encoder-mpnet --model csr-bi-mpnet   its encoder, nothing trained
+python -m benchmarks.ship_models head FOLDER/case-mpnet   a model trained on a frozen encoder, as its head alone
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,19 @@ def begin(name: str, start: Path) -> None:
     rewrite_manifest(folder, **changed, **{SHA256: hash_file(folder / WEIGHTS)})
 
 
+def head(trained: Path) -> None:
+    """Save a model whose recipe left its encoder as that of a shipped model was, as its head on that model."""
+    told = read_manifest(trained)
+    start = Path("checkpoints") / told["training"]["recipe"]["init"]
+    folder, before = Path("checkpoints") / trained.name, read_manifest(start)
+    shutil.copytree(trained, folder)
+    tensors = {key: value for key, value in load_file(trained / WEIGHTS).items() if key.startswith("head.")}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    named = {"model": start.name, SHA256: hash_file(start / WEIGHTS)}
+    changed = {"start": named, "adapter_scale": before["adapter_scale"], "identity": before.get("identity", "weights")}
+    rewrite_manifest(folder, **changed, **{SHA256: hash_file(folder / WEIGHTS)})
+
+
 def _recipe(name: str, plan: Plan) -> dict[str, Any]:
     """Describe a plan in the words of recipes; the share of a source is that of the steps that take a block of it."""
     total = sum(weight for _, weight in SOURCES.values())
@@ -153,13 +168,16 @@ def table(folder: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run one of the four commands."""
+    """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("ship", "share", "begin", "table"))
+    parser.add_argument("what", choices=("ship", "share", "begin", "head", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", action="append")
     parser.add_argument("--docs", action="store_true", help="put the short table into docs/results.md")
     chosen = parser.parse_args()
+    if chosen.what == "head":
+        head(chosen.folder)
+        return
     if chosen.what != "table":
         for name in chosen.model or PLANS:
             {"ship": ship, "share": share, "begin": begin}[chosen.what](name, chosen.folder)

@@ -257,18 +257,21 @@ def _rows(path: Path, count: int) -> list[Row]:
 def _table(
     path: Path, headers: Sequence[str], least: int, form: Form, report: Report, quotings: Sequence[bool] = (True, False)
 ) -> list[tuple[int, Row]]:
-    """Return (line, cells) of a table of somebody's; its first row names the columns only if all cells do.
+    """Return (line, cells) of a table of somebody's; its first row names the columns if all cells do, or stand apart.
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
     """
     rows = _cells(path, form, quotings)
     allowed = [names.split() for names in headers]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
-    if form.header is None and any(like) and not all(like):
+    apart = _stands_apart([row for _, row, _ in rows])
+    if form.header is None and (apart or any(like)) and not (like and all(like)):
         first = ", ".join(cell[:30] for cell in rows[0][1])
-        told = f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, say so (header)."
-        report.remarks.append(told)
-    if like and (all(like) if form.header is None else form.header):
+        taken = "as names of the columns. If it is" if apart else "as a row. If it names the columns"
+        report.remarks.append(
+            f"{path.name}: the first row ({first}) was taken {taken}{' a row' * apart}, say so (header)."
+        )
+    if like and (all(like) or apart if form.header is None else form.header):
         rows = rows[1:]
     if len(rows) > MAX_ROWS:
         raise DataError(
@@ -283,6 +286,13 @@ def _table(
         else:
             kept.append((line, row))
     return kept
+
+
+def _stands_apart(rows: Sequence[Row]) -> bool:
+    """Return whether nothing in the first row comes again, though each of three or more others shares a cell."""
+    cells = Counter(cell.casefold() for row in rows for cell in set(row))
+    shared = [any(cells[cell.casefold()] > 1 for cell in row) for row in rows]
+    return len(rows) > 3 and not shared[0] and all(shared[1:])
 
 
 def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, Row, str]]:

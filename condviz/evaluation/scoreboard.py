@@ -271,14 +271,14 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
     found = pair_accuracies()
     texts: dict[str, list[str]] = {}
 
-    def crown(scored: Mapping[str, Metric | None], text: str) -> None:
+    def crown(scored: Mapping[str, Metric | None], alone: str, among: str = "") -> None:
         names = leading({name: one for name, one in scored.items() if one is not None})
-        for name in names[:1]:
-            texts.setdefault(name, []).append(text if len(names) == 1 else f"among the {text}")
+        if names and (text := alone if len(names) == 1 else among):
+            texts.setdefault(names[0], []).append(text)
 
     encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
     means = {name: one for name, one in overall().items() if name in encoders}
-    crown(means, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
+    crown(means, "best encoder overall", "among the best encoders overall")
     for part, text in (
         ("csts", "best by people’s ratings"), ("tables", "best on free conditions"), ("cebab", "best on reviews"),
     ):  # fmt: skip

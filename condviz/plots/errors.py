@@ -52,6 +52,8 @@ _WORDS = {
     r"not trained": "the row was not trained on",
     r"gold <= 2": "the rating is low",
     r"gold >= 4": "the rating is high",
+    r"gold > ([\d.]+)": "the rating is above {}",
+    r"gold < ([\d.]+)": "the rating is below {}",
     r'"(.+)" in shared': "both sentences say “{}”",
     r'"(.+)" in words': "a sentence says “{}”",
     r'\w+ == "(.+)"': "it is about “{}”",

@@ -86,7 +86,9 @@ def neighbourhood(profile: LinkProfile) -> Markup:
 
 
 def _clause(result: LinkAnswers) -> str:
-    names = [item.name for item in result.leading[:NAMED]]
+    # Beside what the graph holds, a guess would pass for known.
+    said = [item for item in result.leading if item.split] or result.leading
+    names = [item.name for item in said[:NAMED]]
     return clause(names, result.relation, inverse=result.direction == "head") if names else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from condviz.analysis.errors.filters import numerals
 from condviz.data.examples import expected_levels
 from condviz.data.texts import is_content, not_english, split_words
 from condviz.plots.html import render
@@ -150,10 +151,7 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     words = strongest(max(0.01, 0.25 * largest), side=raises if clear else None)
     against = strongest(max(0.01, 0.5 * largest), side=not raises) if clear else []
     against = [word for word in against if word not in words]
-    own = [
-        {word.text.lower() for word in words if any(map(str.isdigit, word.text))}
-        for words in (read.words1, read.words2)
-    ]
+    own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) else []
     verb = ("carried by" if raises else "set apart by") if clear else "decided by"
     idle = [word for word in numbers if word not in [*words, *against]]

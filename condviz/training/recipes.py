@@ -383,6 +383,8 @@ def _explain(error: ValidationError, cls: type) -> str:
     if found["type"] == "unexpected_keyword_argument":
         known = _known_keys(cls, path[:-1])
         return f"Unknown key {name}.{suggest(path[-1], known)} Known: {', '.join(known)}."
+    if found["type"] == "missing" and name == "name":
+        return "The model has no name (name). Give it one, for instance my-model."
     if found["type"] == "missing":
         return f"Key {name} is missing. The recipes in assets/recipes show how it is written."
     return explain(error)

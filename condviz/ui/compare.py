@@ -60,6 +60,8 @@ class CompareTab:
 
     def __init__(self, page: Page) -> None:
         self.page, self.pool = page, page.pool
+        self._asked: limits.Newest[int, bool] = limits.Newest(1_000)
+        """Stamps of the readings whose scores were asked for."""
         self.choices = partial(self.pool.choices, budget=BUDGET)
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]
@@ -258,6 +260,8 @@ class CompareTab:
 
         # Hidden at once: scores of the table before would look like those of this one.
         yield self.forget(reading)
+        if reading:
+            self._asked[reading.stamp] = True
         own = self.own.current(file, reading)
         table = own.pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
@@ -283,8 +287,11 @@ class CompareTab:
         yield self._show_table(KEPT.add(Scored(target, first_rows, told), own.path))
 
     def forget(self, reading: Reading | None) -> dict:
-        """Hide the scores of the table before, and what was wrong with it, where another one has come."""
-        if reading is None:
+        """Hide the scores of the table before, and what was wrong with it, where another one has come.
+
+        On a busy server this can come after the scores of the other one, which it has to leave.
+        """
+        if reading is None or self._asked.get(reading.stamp):
             return {self.table_notice: gr.skip()}
         return {self.table_told: "", self.rows: gr.update(visible=False), self.download: gr.update(visible=False)}
 

@@ -164,9 +164,9 @@ def closed(parts: Iterable[gr.Accordion]) -> dict:
     return {part: gr.Accordion(open=False) for part in parts}
 
 
-def section(title: str, *, elem_id: str) -> gr.Accordion:
+def section(title: str, *, elem_id: str, kind: str = "") -> gr.Accordion:
     """Lay out a folded section; its id is `cv-PAGE-NAME`, and NAME stands in the address while it is open."""
-    return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes="cv-section")
+    return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes=f"cv-section {kind}".split())
 
 
 class Section:
@@ -185,7 +185,7 @@ class Section:
         also: Sequence[Any] = (), heavy: bool = True,
     ) -> None:  # fmt: skip
         self.elem_id = f"cv-{page.tab.id}-{name}"
-        self.accordion = section(title, elem_id=self.elem_id)
+        self.accordion = section(title, elem_id=self.elem_id, kind="cv-of-result")
         self._show, self._heavy = show, heavy
         self._needs, self._also, self._triggers = list(needs), list(also), [self.accordion.expand]
         page.folded.append(self.accordion)

@@ -285,6 +285,13 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
     for header in ("Kopf;Relation;Ziel", "sujet;relation;objet", "sujeto;relación;objeto"):
         (tmp_path / "other.csv").write_text(f"{header}\nRom;Hauptstadt von;Italien\n", encoding="utf-8")
         assert read_files([tmp_path / "other.csv"])[1].num_entities == 2, "its header is none of the triples"
+    own = ["drug,effect,target", "aspirin,treats,pain", "ibuprofen,treats,fever", "ramipril,lowers,pressure"]
+    (tmp_path / "own.csv").write_text("\n".join([*own, "lisinopril,lowers,pressure"]))
+    _, uploaded = read_files([tmp_path / "own.csv"])
+    assert (uploaded.num_entities, uploaded.num_relations) == (7, 2)
+    assert "(drug, effect, target) was taken as names of the columns" in " ".join(uploaded.notes)
+    (tmp_path / "own.csv").write_text("\n".join(own))
+    assert read_files([tmp_path / "own.csv"])[1].num_relations == 3, "the last row stands apart as well"
     (tmp_path / "blank.tsv").write_text("Rome\tcapital of\tItaly\n\tcapital of\tFrance\nOslo\tcapital of\t \n")
     with pytest.raises(DataError, match="line 2 has no head"):
         read_files([tmp_path / "blank.tsv"])

@@ -95,7 +95,7 @@ def has_negation(text: str) -> bool:
 
 def numerals(text: str) -> frozenset[str]:
     """Return the number words and figures of a text."""
-    return frozenset(word for word in word_list(text) if word in NUMBER_WORDS or word[0].isdigit())
+    return frozenset(word for word in word_list(text) if word in NUMBER_WORDS or any(map(str.isdigit, word)))
 
 
 def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:

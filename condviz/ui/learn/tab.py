@@ -105,7 +105,7 @@ class LearnTab:
 
     def _lesson(self, name: str) -> Lesson:
         if name not in self.lessons:
-            known = ", ".join(self.lessons) or "none"
+            known = "; ".join(lesson.title for lesson in self.lessons.values()) or "none"
             raise DataError(f"There is no lesson {name[:40]!r}. There are: {known}.")
         return self.lessons[name]
 

@@ -170,7 +170,7 @@ class TrainTab:
     ) -> dict:  # fmt: skip
         """Take the rated rows of an uploaded table, and keep its two parts for training."""
         # Without a table that can be used, the recipe must not name the one before.
-        bare = recipes.compose(quality, name, recipes.WAITING, start)
+        bare = self._compose(quality, name, recipes.WAITING, start)
         empty = {self.table: None, self.sample: "", **self._fill(bare, quality)}
         # Of a table that a link opens again, the browser has not heard yet.
         if not (file := file or (reading and reading.path)):
@@ -188,7 +188,7 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
-        filled = self._fill(recipes.compose(quality, name, facts, start), quality)
+        filled = self._fill(self._compose(quality, name, facts, start), quality)
         view = render("train/table.html", table=table, train=len(train), held=len(held), told=pairs.notes)
         kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
         return {self.help: kept, self.sample: view, self.table: facts, **filled}
@@ -310,7 +310,11 @@ class TrainTab:
         """Return the recipe that a choice of data, start and thoroughness, or a shipped recipe, fills in."""
         if preset not in recipes.QUALITIES:
             return recipes.read_preset(preset)
-        return recipes.compose(preset, name, (_usable(table) or recipes.WAITING) if source == "table" else None, start)
+        return self._compose(preset, name, (_usable(table) or recipes.WAITING) if source == "table" else None, start)
+
+    def _compose(self, quality: str, name: str, table: Mapping[str, Any] | None, start: str | None = None) -> str:
+        """Compose a recipe; a name that is taken is counted on."""
+        return recipes.compose(quality, self.jobs.free_name(name) if name else "", table, start)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
