@@ -289,15 +289,14 @@ def nearest(
     return Neighbors(indices, cosines)
 
 
-def knn_change(before: Neighbors, after: Neighbors) -> np.ndarray:
-    """Return the share of each point's neighbours that are others than before: (n,) float32 in [0, 1].
+def knn_change(before: Neighbors, after: Neighbors, compared: np.ndarray) -> np.ndarray:
+    """Return the share of each point's nearest neighbours, `compared` (n,) of them, that are others than before.
 
-    0 where a point has no neighbours at all. Both are of the same points and the same k.
+    It is (n,) float32 in [0, 1]: 0 where none is compared.
     """
-    stayed = [len(np.intersect1d(a[a >= 0], b[b >= 0])) for a, b in zip(before.indices, after.indices, strict=True)]
-    count = np.maximum((before.indices >= 0).sum(axis=1), 1)
-    changed = 1 - np.array(stayed, dtype=np.float32) / count.astype(np.float32)
-    return np.where((before.indices >= 0).any(axis=1), changed, 0).astype(np.float32)
+    both = zip(before.indices, after.indices, compared, strict=True)
+    gone = [k - len(np.intersect1d(a[:k], b[:k])) for a, b, k in both]
+    return (np.array(gone) / np.maximum(compared, 1)).astype(np.float32)
 
 
 def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:

@@ -64,7 +64,6 @@ def project(
     Args:
         before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
         made: How.
-        made: How.
         progress: Called with (done, total) rounds; may raise to stop.
 
     Returns:
@@ -85,7 +84,8 @@ def project(
         made = replace(made, method="pca")
         notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
     elif made.method == "umap" and fewest <= made.n_neighbors:
-        notes.append(f"There are {fewest} different points, so UMAP took {fewest - 1} neighbours.")
+        made = replace(made, n_neighbors=fewest - 1)
+        notes.append(f"n_neighbors has to be below the number of different points on either side, here {fewest}.")
     layouts = []
     for turn, (rows, places) in enumerate(distinct):
         layout = principal_axes(rows)
@@ -119,15 +119,16 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress | None) -> np.ndarray:
     umap = _import_compiled("umap")
-    neighbors = min(made.n_neighbors, len(rows) - 1)
-    near = nearest(rows, neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1))
+    near = nearest(
+        rows, made.n_neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1)
+    )
     # umap-learn counts a point as its own first neighbour, at distance 0.
     indices = np.column_stack([np.arange(len(rows), dtype=np.int32), near.indices])
     distances = np.column_stack([np.zeros(len(rows), dtype=np.float32), 1 - near.cosines])
     # A little noise sets points apart that the PCA puts into one place, and gives width to an axis that has none.
     noise = np.random.default_rng(made.seed).normal(scale=1e-4, size=start.shape)
     reducer = umap.UMAP(
-        n_neighbors=neighbors,
+        n_neighbors=made.n_neighbors,
         min_dist=made.min_dist,
         metric="cosine",
         n_epochs=LONG_EPOCHS if len(rows) <= LONG_POINTS else SHORT_EPOCHS,

@@ -14,7 +14,7 @@ from condviz.analysis import geometry
 from condviz.analysis.geometry import Neighbors, ValueAgreement, unit_rows
 from condviz.analysis.impurity import KMeansImpurity, kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
-from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
+from condviz.analysis.points import MAX_POINTS, NEIGHBORS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError, check_count
 from condviz.spec import Field, Key, checked
 from condviz.types import Progress, Record, Result, table
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from condviz.methods.base import ConditionalScorer
 
-NEIGHBORS = 10
-"""Of the neighbours panel and of the change of neighbours."""
 MAX_GROUPS = 50
 """Conditions whose impurity is measured; K-means with more clusters takes minutes."""
 MANY = 2000
@@ -99,7 +97,7 @@ class EmbeddingMap(Result):
     """Without and with the condition; row i is point i in both. `after.layout` is turned, and mirrored if need be,
     to lie as close to `before.layout` as it can."""
     change: np.ndarray
-    """(n,) float32 in [0, 1]: share of the neighbours that are others after conditioning."""
+    """(n,) float32 in [0, 1]: share of the nearest neighbours, `points.compared`, that are others than before."""
     colour: str = "condition"
     """What pictures are coloured by: "condition", "cluster", "change" or a column."""
     matrices: Mapping[str, Any] | None = None
@@ -215,7 +213,7 @@ def build_map(
         made=made,
         before=sides[0],
         after=sides[1],
-        change=geometry.knn_change(sides[0].neighbors, sides[1].neighbors),
+        change=geometry.knn_change(sides[0].neighbors, sides[1].neighbors, points.compared),
         colour=shown,
         matrices=geometry.describe_matrices(model, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
         random_matrices=_random_matrices(before, points, clusters, part(rest, 0.5, 1)) if measures else None,

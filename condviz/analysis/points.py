@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MAX_POINTS = 20_000
 """Points of one map: some minutes of encoding on two cores."""
 FEWEST = 3
+NEIGHBORS = 10
+"""Of each point, at most: in the panel and in the change of neighbours."""
 DEFAULT_ASPECTS = ("number_of_people", "time_of_day", "weather")
 PER_GROUP = 20
 NUM_VALUES = 5
@@ -90,6 +92,17 @@ class MapPoints:
     def within(self) -> bool:
         """Whether a text stands under several conditions: neighbours then share the condition, or it were its own."""
         return len(set(map(fold, self.texts))) < len(self.copies[0])
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """(n,) how many nearest neighbours before and after are compared: `NEIGHBORS`, or a third where others are few.
+
+        Of eleven others the ten nearest are nearly the same in any space. One other is compared where there is one.
+        """
+        groups = self.conditions if self.within else ("",) * len(self.texts)
+        sizes = Counter(groups[row] for row in self.copies[0])
+        others = np.array([sizes[group] - 1 for group in groups])
+        return np.minimum(NEIGHBORS, np.maximum(others // 3, others > 0))
 
     def take(self, rows: Iterable[int]) -> MapPoints:
         """Return some of the points, by their positions."""

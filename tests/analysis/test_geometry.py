@@ -151,7 +151,8 @@ def test_what_cannot_be_used_is_refused() -> None:
 def test_change_by_hand() -> None:
     before = Neighbors(np.array([[1, 2], [0, 2], [0, -1], [-1, -1]]), np.zeros((4, 2)))
     after = Neighbors(np.array([[2, 1], [0, 3], [1, -1], [-1, -1]]), np.zeros((4, 2)))
-    assert knn_change(before, after).tolist() == [0, 0.5, 1, 0]
+    assert knn_change(before, after, np.array([2, 2, 1, 0])).tolist() == [0, 0.5, 1, 0]
+    assert knn_change(before, after, np.array([1, 1, 1, 0])).tolist() == [1, 0, 1, 0], "the nearest alone"
 
 
 def test_agreement_by_hand() -> None:

@@ -79,7 +79,11 @@ def test_few_points_are_shown_by_the_pca_and_fewer_than_neighbours_are_noted() -
     _, made, notes = project(BEFORE[:4], AFTER[:4], UMAP)
     assert made.method == "pca"
     assert "at least 5" in notes[0]
-    assert "7 neighbours" in project(BEFORE[:8], AFTER[:8], UMAP)[2][0]
+    (before, after), made, notes = project(np.vstack([BEFORE[:8]] * 2), AFTER[:16], UMAP)
+    assert made == replace(UMAP, n_neighbors=7), "on both sides, what the line of the map tells"
+    assert "here 8" in notes[0]
+    for asked, told in zip(project(np.vstack([BEFORE[:8]] * 2), AFTER[:16], made)[0], (before, after), strict=True):
+        np.testing.assert_array_equal(asked, told)
 
 
 def test_points_that_coincide_lie_in_the_middle() -> None:

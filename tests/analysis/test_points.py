@@ -150,6 +150,17 @@ def test_points_have_one_of_each() -> None:
         MapPoints(("a", "b", "c"), ("x",))
 
 
+def test_of_few_points_fewer_neighbours_are_compared() -> None:
+    """The ten nearest of eleven others are the same in any space."""
+    texts = [f"Sentence {number}." for number in range(12)]
+    assert set(points_from_texts(texts, ["the sport", "the mood"]).compared) == {3}
+    copied = MapPoints((*texts, *texts), ("a",) * 24)
+    assert set(copied.compared) == {3}, "copies are no neighbours"
+    alone = MapPoints((*texts[:3], texts[0]), ("a", "a", "a", "b"))
+    assert alone.compared.tolist() == [1, 1, 1, 0], "nothing else stands under b"
+    assert set(scene_points().compared) == {10}
+
+
 def test_scenes_are_balanced_and_from_test_families() -> None:
     points = scene_points()
     assert Counter(points.conditions) == {condition: 20 for condition in points.groups}

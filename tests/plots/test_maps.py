@@ -28,12 +28,12 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
     first, of = points.copies
     groups = points.take(first).conditions if points.within else None
     sides = [
-        Side(v[:, :2].astype(np.float32), nearest(v[first], 5, groups=groups).with_copies(first, of),
+        Side(v[:, :2].astype(np.float32), nearest(v[first], 10, groups=groups).with_copies(first, of),
              value_agreement(v, conditions, values), (Topic(("<b>two", "dogs"), 0.0, 0.0, 5),))
         for v in (before, after)
     ]  # fmt: skip
     model = {"name": "toy", "title": "Toy", "revision": "0", "trained": True, "method": "toy"}
-    change = knn_change(sides[0].neighbors, sides[1].neighbors)
+    change = knn_change(sides[0].neighbors, sides[1].neighbors, points.compared)
     return EmbeddingMap(model, points, Layout("pca", 15, 0.1, 0), *sides, change, colour="value", **rest)
 
 

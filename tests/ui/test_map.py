@@ -149,7 +149,8 @@ def test_the_list_shows_neighbours_chosen_points_or_a_hint() -> None:
     assert "errors?" not in both, "which has no ratings of one's own sentences"
     assert "Sentence 3." in both
     assert "Back to the list" in both
-    assert both.count("<li>") == 10
+    assert both.count("<li>") == 2 * 6, "a third of the 19 others on either side"
+    assert f"{both.count('>new</span>')} of its 6 nearest neighbours" in both
 
 
 def test_markup_escapes_texts() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from condviz.types import ModelInfo
 
 MAX_LISTED = 200
-NEIGHBORS_SHOWN = 7
 TOLD_CONDITIONS, TELLING_TEXTS = 20, 3
 """Conditions of a map whose sentences are looked at, whether they tell what is asked for; fewer are not judged."""
 MAPS_BYTES = 300 * 2**20
@@ -427,19 +425,17 @@ def _item(result: EmbeddingMap, index: int) -> dict[str, Any]:
         "text": points.texts[index],
         "condition": points.conditions[index],
         "value": points.values[index] if points.values else "",
-        "change": f"{100 * float(result.change[index]):.0f} % of its neighbours are new",
     }
 
 
 def _neighbors(result: EmbeddingMap, name: str, marked: int) -> dict[str, Any]:
     side, other = (result.before, result.after) if name == "before" else (result.after, result.before)
-    kept = set(other.neighbors.indices[marked].tolist())
-    rows = []
-    pairs = zip(side.neighbors.indices[marked].tolist(), side.neighbors.cosines[marked].tolist(), strict=True)
-    for index, cosine in pairs:
-        if index >= 0 and math.isfinite(cosine):
-            fate = "stayed" if index in kept else "left" if name == "before" else "new"
-            rows.append(_item(result, index) | {"cosine": cosine, "fate": fate})
+    near = slice(result.points.compared[marked])
+    kept, rows = set(other.neighbors.indices[marked][near].tolist()), []
+    found = side.neighbors.indices[marked][near].tolist(), side.neighbors.cosines[marked][near].tolist()
+    for index, cosine in zip(*found, strict=True):
+        fate = "stayed" if index in kept else "left" if name == "before" else "new"
+        rows.append(_item(result, index) | {"cosine": cosine, "fate": fate})
     own = result.points.values[marked] if result.points.values else ""
     same = sum(row["value"] == own for row in rows) if own else 0
-    return {"name": name, "rows": rows, "shown": NEIGHBORS_SHOWN, "same": same, "value": own}
+    return {"name": name, "rows": rows, "same": same, "new": sum(row["fate"] == "new" for row in rows), "value": own}
