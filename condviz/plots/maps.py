@@ -14,13 +14,14 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 
 from condviz.analysis.geometry import FEWEST, judge_values
-from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
 from condviz.evaluation.metrics import COUNTED, counted
 from condviz.plots.html import cut, render
 from condviz.plots.svg import to_svg
 
 SideName = Literal["before", "after"]
+Name = tuple[str, float, float]
+Spot = tuple[int, int, int]
 SIDES: tuple[SideName, ...] = ("before", "after")
 MAX_CATEGORIES = 10
 CATEGORY_COLOURS = tuple(f"var(--cv-cat-{number})" for number in range(1, MAX_CATEGORIES + 1))
@@ -34,6 +35,11 @@ NUMERIC_SHARE = 0.95
 PICTURES = (290, 340, 420, 520, 640)
 """Pixels across, from a phone to a beamer: labels may touch neither each other nor points on any; a character is 7
 wide, and a point 10."""
+FEW, SHORT = 24, 18
+"""On a map of so few different points each is labelled, with so many characters; else groups are."""
+ABOVE = ((0, 0, 14), (0, 0, 33), (1, 0, 14), (1, 0, 33), (-1, 0, 14), (-1, 0, 33))
+AROUND = ((1, 10, 0), (-1, 10, 0), (0, 0, 15), (0, 0, -15))
+"""Where the label of a group, or of a point, may stand, best first: on which side, how far off, and how far up."""
 CAUTION = (
     "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
     "measured in the original space."
@@ -174,7 +180,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         xaxis=hidden,
         yaxis={**hidden, "scaleanchor": "x"},
-        annotations=_labels(getattr(result, side).topics, places[side], reach),
+        annotations=_labels(*_named(result, side, places[side]), places[side], reach),
     )
 
 
@@ -369,21 +375,31 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
     return [[cell for cell in row if cell] for row in rows]
 
 
-def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
-    """Label clusters, the largest first, each where it touches no point; one that finds no such place is left out.
+def _named(result: EmbeddingMap, side: SideName, places: np.ndarray) -> tuple[list[Name], Sequence[Spot]]:
+    """Return labels, each with the point where it belongs, and where they may stand."""
+    texts, own = result.points.texts, getattr(result, side)
+    if len(result.points.copies[0]) > FEW:
+        return [(", ".join(topic.words), topic.x, topic.y) for topic in own.topics], ABOVE
+    first: dict[tuple[Any, ...], Name] = {}  # of a sentence that has several marks in one place
+    for text, place, at in zip(texts, own.layout.tolist(), places.tolist(), strict=True):
+        first.setdefault((text, *place), (cut(text, SHORT), *at))
+    return list(first.values()), AROUND
+
+
+def _labels(names: Sequence[Name], spots: Sequence[Spot], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
+    """Place labels, the first ones first, each where it touches no point; one that finds no such place is left out.
 
     The points are drawn at `places`, (n, 2); `reach` is half the width of the picture. A label keeps its distance to
-    the edge of its cluster in pixels, so that it stays there on any screen.
+    what it names in pixels, so that it stays there on any screen.
     """
     pixels = 2 * reach / np.array(PICTURES)
     taken: list[tuple[np.ndarray, np.ndarray, float]] = []
     labels = []
-    for topic in topics:
-        words = ", ".join(topic.words)
+    for words, own_x, own_y in names:
         half = 3.5 * len(words)
-        for side, line in itertools.product((0, 1, -1), (0, 1)):
-            right, up = side * half, 14 + 19 * line
-            x, y = topic.x + right * pixels, topic.y + up * pixels
+        for side, off, up in spots:
+            right = side * (half + off)
+            x, y = own_x + right * pixels, own_y + up * pixels
             free = all(
                 ((abs(y - other) > 18 * pixels) | (abs(x - at) > (half + width) * pixels)).all()
                 for at, other, width in taken
@@ -392,11 +408,11 @@ def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[d
                 (np.abs(places - spot) < ((half + 6) * pixel, 14 * pixel)).all(axis=1).any()
                 for *spot, pixel in zip(x, y, pixels, strict=True)
             )
-            inside = (abs(x) + half * pixels < reach).all() and (y + 9 * pixels < reach).all()
+            inside = (abs(x) + half * pixels < reach).all() and (abs(y) + 9 * pixels < reach).all()
             if not free or touched or not inside:
                 continue
             taken.append((x, y, half))
-            place = {"x": topic.x, "y": topic.y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
+            place = {"x": own_x, "y": own_y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
             labels.append({**place, "text": as_label(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
             break
     return labels

@@ -37,6 +37,7 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
     return EmbeddingMap(model, points, Layout("pca", 15, 0.1, 0), *sides, change, colour="value", **rest)
 
 
+HOSTILE = "<img src=x onerror=alert(1)>"
 FEW = make_map(["a"] * 10 + ["b"] * 10, [*"xy" * 10])
 MANY = make_map(["a"] * 12 + ["b"] * 12, [f"{of}{i % 6}" for of in "ab" for i in range(12)])
 
@@ -161,6 +162,16 @@ def test_labels_cover_neither_each_other_nor_points_where_there_is_room() -> Non
             assert (np.abs(places - spot) >= (wide / 2 * pixel, 14 * pixel)).any(axis=1).all()
 
 
+def test_few_points_have_labels_of_their_own_and_a_sentence_in_one_place_has_one() -> None:
+    texts = ["A fox.", "A long sentence on a dog.", HOSTILE] * 2
+    made = make_map(["a"] * 3 + ["b"] * 3, [*"xyz"] * 2, texts)
+    made.before.layout[:] = [[-2, -1], [0, 0], [0, 1]] * 2
+    made.after.layout[:] = [[-2, -2], [0, -1], [0, -2], [-2, 2], [0, 1], [0, 2]]
+    for side, times in (("before", 1), ("after", 2)):
+        named = [one.text for one in plot_side(made, side, colouring(made)).layout.annotations]
+        assert sorted(named) == sorted(["A fox.", "A long sentence o…", "&lt;img src=x onerro…"] * times)
+
+
 def test_a_label_that_would_cover_points_everywhere_is_left_out() -> None:
     made = make_map(["a"] * 400, [*"xy"] * 200)
     grid = np.stack(np.meshgrid(np.linspace(-2, 2, 20), np.linspace(-2, 2, 20)), axis=-1).reshape(-1, 2)
@@ -181,11 +192,11 @@ def test_texts_that_stand_several_times_are_counted() -> None:
 
 
 def test_texts_of_users_are_escaped() -> None:
-    hostile = "<img src=x onerror=alert(1)>"
-    made = make_map(["a", hostile] * 5, [hostile, "y"] * 5, [f"{hostile} {i}" for i in range(10)], notes=(hostile,))
+    texts = [f"{HOSTILE} {i}" for i in range(30)]
+    made = make_map(["a", HOSTILE] * 15, [HOSTILE, "y"] * 15, texts, notes=(HOSTILE,))
     picture = to_html(made)
-    assert hostile not in picture
-    assert picture.count(html.escape(f"{hostile} 3")) == 2, "the mouse shows it on both sides"
+    assert HOSTILE not in picture
+    assert picture.count(html.escape(f"{HOSTILE} 3")) == 2, "the mouse shows it on both sides"
     assert "<b>two" not in str(plot_side(made, "after", colouring(made)).layout.annotations)
 
 
