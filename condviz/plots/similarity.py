@@ -157,7 +157,7 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     idle = [word for word in numbers if word not in [*words, *against]]
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
     found = {"words": words, "against": against, "idle": idle[:3]}
-    return {"verb": verb} | {key: [spelled[word] for word in told] for key, told in found.items()}
+    return {"verb": verb, **{key: [spelled[word] for word in told] for key, told in found.items()}}
 
 
 def unread(comparison: Comparison) -> str:
