@@ -286,6 +286,11 @@ class Jobs:
         with self._lock():
             self._remove_uploads(older_than=UPLOAD_S)
 
+    def begun(self, id: str) -> Job:
+        """Return a job that is being started once that is written down: its processes can be faster than that."""
+        with self._lock():
+            return self._find(id)
+
     def settle(self, id: str, *, code: int | None) -> None:
         """Record how a job ended whose training is gone, by its exit code or None after force, and start the next."""
         with self._lock():

@@ -115,7 +115,7 @@ def command(job: Job) -> list[str]:
 
 def watch(folder: Path) -> None:
     """Train, wait, write down how it ended, and start what waits."""
-    job = read_job(folder)
+    job = Jobs(folder.parent).begun(folder.name)
     process = subprocess.Popen(command(job), stdin=subprocess.DEVNULL)
     forced = False
     while True:

@@ -63,9 +63,9 @@ def test_rows_are_read_by_keyboard_keep_tags_and_notes_and_may_be_ones_own(
 
 
 def a_wrong_filter_gets_a_message(page: Page) -> None:
-    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("golf > 1")
+    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("ratng > 1")
     page.locator("#cv-err-run").click()
-    expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
+    expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean rating")
 
 
 def a_row_opens_in_compare(page: Page) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def test_one_job_runs_and_the_others_wait_in_order(jobs: Jobs) -> None:
     assert states(jobs) == {"a": "done", "b": "failed", "c": "stopped"}
     assert jobs.get(second.id).reason == "The disk is full."
     assert jobs.get(third.id).reason == "Stopped before it began."
+
+
+def test_what_watches_a_training_waits_until_its_start_is_written_down(jobs: Jobs) -> None:
+    job = submit(jobs)
+    write_status(job.folder, replace(job.status, state="queued"))
+    with ThreadPoolExecutor() as threads:
+        with jobs._lock():
+            begun = threads.submit(Jobs(jobs.folder).begun, job.id)
+            wait([begun], 0.05)
+            write_status(job.folder, replace(job.status, state="running"))
+        assert begun.result().state == "running"
 
 
 def test_devices_have_queues_of_their_own(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,7 +264,7 @@ def test_rows_selected_by_hand_may_be_an_array_and_have_to_exist() -> None:
     ("options", "error"),
     [
         ({"resamples": -1}, ConfigError),
-        ({"filter": "golf > 1"}, DataError),
+        ({"filter": "ratng > 1"}, DataError),
         ({"filter": "score_b > 1"}, DataError),
         ({"selected": [240]}, DataError),
     ],
@@ -353,7 +353,7 @@ def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path,
         (["absent.csv", "--model", "csr"], "does not exist"),
         (["scenes:odd", "--model", "csr"], "There is no part 'odd'"),
         (["{table}", "--model", "a", "--model", "b", "--model", "c"], "got 3"),
-        (["{table}", "--filter", "golf > 1"], "Did you mean gold"),
+        (["{table}", "--filter", "ratng > 1"], "Did you mean rating"),
         (["{table}", "--html", "{table}/x.html"], "does not exist"),
     ],
 )
