@@ -15,9 +15,9 @@ from condviz.paths import CHECKPOINTS
 OWNER = "condviz"
 """Of the repositories; the only place that says it."""
 REVISIONS: dict[str, str] = dict.fromkeys((
-    "bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "case", "case-csts", "cross-encoder", "cross-encoder-csts",
-    "csr", "csr-bi", "csr-bi-mpnet", "csr-csts", "csr-prefix", "everyday-concat", "hyper-cl", "hyper-cl-csts",
-    "tri-concat", "tri-hadamard", "wn18rr-concat", "wn18rr-hyper-cl",
+    "bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "case", "case-csts", "case-mpnet", "cross-encoder",
+    "cross-encoder-csts", "csr", "csr-bi", "csr-bi-mpnet", "csr-csts", "csr-prefix", "everyday-concat", "hyper-cl",
+    "hyper-cl-csts", "tri-concat", "tri-hadamard", "wn18rr-concat", "wn18rr-hyper-cl",
 ), "")  # fmt: skip
 """The shipped models, and the commit of each on the hub; "" until it is published."""
 
