@@ -53,7 +53,7 @@ def test_whoever_comes_after_the_machine_was_measured_gets_the_best_model_and_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(VARIABLE, "auto")
-    pool = ModelPool(("bi-encoder-csts", "bi-encoder-mpnet"))
+    pool = ModelPool(("bi-encoder-csts", "case-mpnet"))
     pool._infos = {name: replace(registry.describe(name), missing="") for name in pool.names}
     page = app.build_app(app.Settings(pool=lambda: pool, tabs=app.TABS[:1], preload=False))
     before = first_shown(page)
@@ -64,10 +64,10 @@ def test_whoever_comes_after_the_machine_was_measured_gets_the_best_model_and_it
     pool._took = {"pair": 0.01, "many": 0.01}
     pool.when_measured()
     after = first_shown(page)
-    assert after[:2] == ("bi-encoder-mpnet", "bi-encoder-mpnet")
+    assert after[:2] == ("case-mpnet", "case-mpnet")
     assert after[2] != before[2]
     assert session[state._id] is opened  # whoever had the page open keeps what is there
-    assert SessionState(page)[state._id].models[0].name == "bi-encoder-mpnet"
+    assert SessionState(page)[state._id].models[0].name == "case-mpnet"
 
 
 @pytest.fixture(scope="module")
