@@ -294,7 +294,7 @@ class LinkPredictor:
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
         for text in (head, plain_name(head)):  # an article may be part of the name
-            if self.graph.names.find(text):
+            if self.graph.named(text):
                 return self.graph.find_entity(text)
         return None
 

@@ -32,6 +32,8 @@ INVERSE = "inverse "
 FOLDER = ASSETS / "graph"
 SINGULAR_IN_S = ("ss", "us", "lens", "gas")
 """Ends of names in -s that are no plural: compass, octopus, lens."""
+_PLURALS = (("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe"))
+"""End of a plural -> that of its singular, the commonest first."""
 DETERMINERS = (
     "a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some",
     "any", "each", "every", "no",
@@ -155,9 +157,15 @@ class Graph:
 
     # Search
 
+    def named(self, text: str) -> list[int]:
+        """Return the numbers of all entities that a name means, also one in the plural, "bees" for "bee"."""
+        text = text.strip()
+        singulars = [text[: -len(end)] + instead for end, instead in _PLURALS if text.lower().endswith(end)]
+        return next(filter(None, map(self.names.find, [text, *singulars])), [])
+
     def find_entity(self, text: str) -> int:
         """Find one entity by id, label or name; a DataError lists similar names, or all entities of that name."""
-        named = self.names.find(text)
+        named = self.named(text)
         if len(named) == 1:
             return named[0]
         if named:
@@ -174,7 +182,7 @@ class Graph:
         The same name comes first, then names that begin with the text, that hold it, and that are spelled alike.
         """
         wanted = fold(text).replace("_", " ")
-        meant = set(self.names.find(text))
+        meant = set(self.named(text))
         ranked = [(-1, -self._degrees[i], i) for i in meant]
         for i, name in enumerate(self._folded):
             place = name.find(wanted)
@@ -303,7 +311,7 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
     Raises:
         DataError: If a question names no relation of the graph, or no thing.
     """
-    if graph.names.find(text) or not (text.rstrip().endswith("?") or (_ASKS.match(text) and len(text.split()) > 2)):
+    if graph.named(text) or not (text.rstrip().endswith("?") or (_ASKS.match(text) and len(text.split()) > 2)):
         return None
     asked = _HAVE.sub("what has ", _MARKS.sub("", fold(text)).strip(" .!"))
     found = [*_read_forms(graph, asked), *_read_relations(graph, asked)]
@@ -315,12 +323,7 @@ def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
             f"“{text.strip()[:80]}” cannot be answered from this graph. Name a thing, or ask by one of its relations, "
             f"as in “{example}”: {relations}."
         )
-    thing, number = max(found, key=lambda one: _is_named(graph, one[0]))  # the first, if none or all are known
-    return (thing if graph.names.find(thing) or not _is_named(graph, thing) else thing[:-1]), number
-
-
-def _is_named(graph: Graph, text: str) -> bool:
-    return bool(graph.names.find(text) or (text.endswith("s") and graph.names.find(text[:-1])))
+    return max(found, key=lambda one: bool(graph.named(one[0])))  # the first, if none or all are known
 
 
 def _read_forms(graph: Graph, asked: str) -> list[tuple[str, int]]:
@@ -350,7 +353,7 @@ def _read_relations(graph: Graph, asked: str) -> list[tuple[str, int]]:
             for inverse, side in reversed(sides) if words[0] in ("which", "what", "who") else sides:
                 named = [word for word in side if word not in _FILLERS and word not in _ENDS]
                 names = [" ".join(named[place:]) for place in range(len(named))]
-                known = [name for name in names if _is_named(graph, name)]
+                known = [name for name in names if graph.named(name)]
                 found += [(name, number + inverse * graph.num_relations) for name in known or names[:1]]
     return found
 

@@ -327,7 +327,8 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
     for role, column in zip([*sentences, *(role for role in missing if role == "condition")], texts, strict=False):
-        take(role, column, "chosen for its long texts" if role in sentences else "whose texts are the next longest")
+        longest = "one of the two with the longest texts" if len(sentences) > 1 else "which has the longest texts"
+        take(role, column, longest if role in sentences else "whose texts are the next longest")
     for column in numbers if pairs else ():
         if all(ratings.low <= value <= ratings.high for value in values[column]):
             take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")

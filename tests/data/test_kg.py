@@ -310,11 +310,11 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
         ("what does the cow eat", "cow", "eats"),
         ("What eats grass?", "grass", "inverse eats"),
         ("Which animals eat grass?", "grass", "inverse eats"),
-        ("Where do bees live?", "bee", "lives in"),
+        ("Where do bees live?", "bees", "lives in"),
         ("Is a cow a kind of animal?", "cow", "kind of"),
         ("Where does a yak live?", "yak", "lives in"),
         ("What can a knife be used for?", "knife", "used for"),
-        ("Which animals have wings?", "wing", "inverse has part"),
+        ("Which animals have wings?", "wings", "inverse has part"),
     ],
 )
 def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relation: str) -> None:
@@ -322,6 +322,16 @@ def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relatio
     found = parse_question(graph, text)
     assert found is not None
     assert (found[0], graph.relation_text(found[1])) == (thing, relation)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("bees", "bee"), ("Wolves", "wolf"), ("knives", "knife"), ("berries", "berries"), ("bus", "bus")],
+)
+def test_a_plural_names_its_thing_unless_it_is_a_name_itself(text: str, label: str) -> None:
+    graph = load_graph("everyday")
+    assert graph.entities[graph.find_entity(text)].label == label
+    assert graph.entities[graph.search(text)[0]].label == label
 
 
 @pytest.mark.parametrize("options", [{"header": True}, {"separator": ";"}, {"encoding": "utf-16"}, {"skip_bad": True}])

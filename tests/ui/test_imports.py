@@ -146,7 +146,8 @@ def test_rows_that_cannot_be_used_as_they_are_read_are_not_counted_as_usable(tmp
     for content, told in (("text\nfirst\nsecond\n", "Choose"), (letters, "words"), (PAIR + "a,b,c,1\nd,e,f,2\n", "20")):
         opened = box.open(write(tmp_path, content))
         assert told in opened[box.told]
-        assert "0 of 2 rows" in opened[box.view]
+        assert "<b>2 rows</b> in" in opened[box.view]
+        assert "can be used" not in opened[box.view]
         assert not opened[box.use]["interactive"]
     unread = box.open(write(tmp_path, ""))
     assert unread[box.reading].problem
