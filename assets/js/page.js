@@ -78,9 +78,14 @@
     clearTimeout(letGo);
     if (stateful) letGo = setTimeout(hold, HOLD_MS, false);
     wanted = opened();
+    unfolded.clear();
   };
+  // The parts of an answer are drawn one after the other: it may fold a section after its result has come.
+  const unfolded = new Set();
   const openWanted = () => {
+    unfolded.clear();
     for (const part of wanted.splice(0)) {
+      unfolded.add(part);
       const found = `.cv-section#cv-${view()}-${CSS.escape(part)} > button.label-wrap, #cv-page details[data-fold="${CSS.escape(part)}"]`;
       when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false))));
     }
@@ -206,12 +211,16 @@
   document.addEventListener("click", (event) => {
     const pressed = event.target.closest?.(".cv-section > button.label-wrap");
     if (!pressed) return;
+    if (event.isTrusted) unfolded.delete(name(pressed.parentElement));
     const toggled = new MutationObserver(() => { toggled.disconnect(); noteOpen(); });
     toggled.observe(pressed, { attributeFilter: ["class"] });
   }, true);
   // What a new result folds is noted in its own entry of the history: the one before keeps what was open.
   new MutationObserver((changes) => {
-    if (!pending && changes.some(({ target }) => target.matches(".cv-section > button.label-wrap"))) setTimeout(noteOpen, FOLD_MS);
+    if (pending) return;
+    const heads = changes.map(({ target }) => target).filter((target) => target.matches(".cv-section > button.label-wrap"));
+    for (const { parentElement } of heads) if (!isOpen(parentElement) && unfolded.delete(name(parentElement))) openSection(parentElement, false);
+    if (heads.length) setTimeout(noteOpen, FOLD_MS);
   }).observe(document.documentElement, { subtree: true, attributeFilter: ["class"] });
   document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
   expect();

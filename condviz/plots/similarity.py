@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from markupsafe import Markup
 
@@ -24,6 +26,11 @@ CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 Fixed, so that two screenshots can be compared."""
 ALIKE = 67.0
 """Percentile from which a pair is said to be alike."""
+_OF_NUMBERS = re.compile(
+    r"\b(number|count|how|amount|quantity|age|date|day|month|year|time|duration|length|size|weight|height|depth|distance"
+    r"|speed|temperature|dos(e|age)|price|cost|pay|salary|rent|fee|score|result|percentage|share|rate|code)s?\b", re.I
+)  # fmt: skip
+"""Conditions that may ask for a number."""
 _DEGREES = {90: "very alike", ALIKE: "alike", 33: "neither alike nor unlike", 10: "unlike", 0: "far apart"}
 
 
@@ -131,11 +138,11 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     """Return the words behind a score, of percentile `place`, by the size of their effect, and what they do.
 
     They carry a score above that of a typical pair if they raise it most, and set the pair apart below it if they lower
-    it most. Otherwise they decide it, one way or the other. Function words and marks are left out, numbers are not.
+    it most. Otherwise they raise or lower it, but not enough. Function words and marks are left out, numbers are not.
 
     Returns:
         "verb"; "words", at most three; "against", those that pull the other way at least half as much; and "idle",
-        numbers in which the sentences differ that are neither, because they hardly count.
+        numbers in which the sentences differ that hardly count, though the condition asks for one.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
     known = ((word.text.lower(), float(effect)) for word, effect in effects if is_content(word.text))
@@ -144,16 +151,16 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     raises = largest > 0 and counted[0][1] > 0
     clear = raises == (place >= TYPICAL)
 
-    def strongest(least: float, *, side: bool | None) -> list[str]:
-        kept = [word for word, effect in counted if abs(effect) >= least and side in (None, effect > 0)]
+    def strongest(least: float, *, side: bool) -> list[str]:
+        kept = [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)]
         return list(dict.fromkeys(kept))[:3]
 
-    words = strongest(max(0.01, 0.25 * largest), side=raises if clear else None)
-    against = strongest(max(0.01, 0.5 * largest), side=not raises) if clear else []
+    words = strongest(max(0.01, 0.25 * largest), side=raises)
+    against = strongest(max(0.01, 0.5 * largest), side=not raises)
     against = [word for word in against if word not in words]
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
-    numbers = sorted(own[0] ^ own[1]) if all(own) else []
-    verb = ("carried by" if raises else "set apart by") if clear else "decided by"
+    numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
+    verb = ("carried by" if raises else "set apart by") if clear else "raised most by" if raises else "lowered most by"
     idle = [word for word in numbers if word not in [*words, *against]]
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
     found = {"words": words, "against": against, "idle": idle[:3]}

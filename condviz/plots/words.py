@@ -27,7 +27,7 @@ MIN_LIMIT = 0.01
 THIN = 0.05
 """A word with less of a router's weight is named with a caution: it stands out in a long text alone."""
 SCALES = {
-    "weight": ("", "weight", "Router weights; the rest, up to 1, goes to no word."),
+    "weight": ("", "weight", "Router weights of all words, with or without a number, and of no word: 1 in all."),
     "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
     "cross": ("pulls apart", "makes alike", "Leave one word out: change of the cross-encoder's output."),
     "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
@@ -153,7 +153,7 @@ def make_cells(
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
     # A word that is strongly tinted, or most of its line, would be a riddle without its number.
-    heavy = np.minimum(scale.limit / 2, np.abs(values).max(axis=1, initial=0))
+    heavy = np.minimum(0.4 * scale.limit, np.abs(values).max(axis=1, initial=0))
     for i, word in enumerate(words):
         least = np.where(is_content(word.text), 0.0, heavy)
         numbers = tuple(

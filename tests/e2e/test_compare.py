@@ -50,6 +50,13 @@ def an_open_section_is_of_the_new_pair(page: Page) -> None:
     page.locator("#cv-run").click()
     expect(section).to_contain_text("knits")
     expect(page).to_have_url(re.compile("knits.*open=words"))
+    # An answer may fold it after its result was drawn: only who presses its title folds it for good.
+    title = section.get_by_role("button").first
+    title.evaluate("(button) => button.click()")
+    expect(title).to_have_class(re.compile("open"))
+    title.click()
+    expect(title).not_to_have_class(re.compile("open"))
+    expect(page).not_to_have_url(re.compile("open=words"))
 
 
 def an_error_stands_beside_the_button_and_the_text_stays(page: Page) -> None:
