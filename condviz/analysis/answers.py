@@ -46,6 +46,11 @@ class Hit:
     """Other rows of the source with the same text, but for case and blanks."""
 
     @property
+    def untold(self) -> bool:
+        """Whether the text may say nothing about the condition."""
+        return self.applies is not None and self.applies < TOLD
+
+    @property
     def carried_by(self) -> list[str]:
         """Six words of the text, in lower case, that raise the score most, strongest first; no negligible effects."""
         if self.words is None:

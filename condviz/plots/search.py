@@ -13,7 +13,6 @@ from condviz.analysis.search import GOOD_PERCENTILE
 from condviz.data.texts import is_content, looks_english
 from condviz.plots.html import render
 from condviz.plots.similarity import ALIKE, share
-from condviz.types import TOLD
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -42,7 +41,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
     first, other = [*matched, None, None][:2]
     best = next((hit for hit in first.hits if hit.good), None) if first else None
     missed = [result for result in told if result.condition and not result.matches]
-    nearest = ((one.condition, hit) for one in missed for hit in one.hits if not _is_untold(hit))
+    nearest = ((one.condition, hit) for one in missed for hit in one.hits if not hit.untold)
     under, near = next(nearest, ("", None))
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if first and other else 0
     return render(
@@ -90,7 +89,7 @@ def columns(
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
-    untold, common = _is_untold(hit), _is_common(hit) and bool(result.condition)
+    untold, common = hit.untold, _is_common(hit) and bool(result.condition)
     missed, alike = result.condition and not (hit.good or common or untold), hit.percentile >= ALIKE
     marks = {"untold": untold, "common": common, "close": missed and alike, "far": missed and not alike}
     return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, **marks}
@@ -105,13 +104,9 @@ def _is_wordless(results: Sequence[Hits]) -> bool:
     return not any(map(str.isalnum, results[0].query))
 
 
-def _is_untold(hit: Hit) -> bool:
-    return hit.applies is not None and hit.applies < TOLD
-
-
 def _is_common(hit: Hit) -> bool:
     """Return whether a hit is no match only because many pairs of its corpus are as close."""
-    return hit.percentile >= GOOD_PERCENTILE and not hit.good and not _is_untold(hit)
+    return hit.percentile >= GOOD_PERCENTILE and not hit.good and not hit.untold
 
 
 def words_of(hit: Hit) -> list[str]:
