@@ -85,7 +85,7 @@ def project(
         notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
     elif made.method == "umap" and fewest <= made.n_neighbors:
         made = replace(made, n_neighbors=fewest - 1)
-        notes.append(f"n_neighbors is {fewest - 1}: it has to be below the number of different points, {fewest}.")
+        notes.append(f"Of {fewest} different points UMAP keeps all {fewest - 1} neighbours together (n_neighbors).")
     layouts = []
     for turn, (rows, places) in enumerate(distinct):
         layout = principal_axes(rows)
