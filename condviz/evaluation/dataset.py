@@ -274,9 +274,10 @@ def training_conditions(model: str) -> frozenset[str] | None:
     """
     found: set[str] = set()
     for part in _training_data(model):
-        if part.get("source") in corpora.CORPORA:
-            with suppress(CondvizError):  # its files are not here, or not yet
-                found |= _conditions_of(part["source"], part["split"])
+        corpus = corpora.CORPORA.get(part.get("source", ""))
+        if corpus is not None and all(corpus.found().values()):  # else reading it would download it
+            with suppress(CondvizError):
+                found |= _conditions_of(corpus.name, part["split"])
     return frozenset(found) or None
 
 

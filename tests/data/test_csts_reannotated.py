@@ -11,7 +11,7 @@ from condviz.data import corpora, csts
 from condviz.data.csts import TRAIN, VALIDATION
 from condviz.data.csts import load_reannotated as load
 from condviz.errors import DataError
-from condviz.evaluation.dataset import open_data
+from condviz.evaluation.dataset import open_data, training_conditions
 from tests.data.test_corpora import REAL
 
 HEADER = "sentence1,sentence2,condition,label\n"
@@ -74,6 +74,17 @@ def test_a_survey_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = corpora.survey("csts-reannotated")
     assert found.files == {TRAIN: False, VALIDATION: False}
     assert "condviz data build csts-reannotated" in found.parts[0].problem
+
+
+def test_what_a_model_has_seen_is_told_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(file: str) -> str:
+        pytest.fail(f"{file} is downloaded")
+
+    monkeypatch.setenv(corpora.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(csts, "_download", download)
+    found = training_conditions("bi-encoder-csts")
+    assert found is not None
+    assert corpora.conditions("scenes", "train") < found, "those of what is here"
 
 
 @pytest.mark.parametrize("known", csts.HUB)
