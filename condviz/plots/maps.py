@@ -35,8 +35,9 @@ NUMERIC_SHARE = 0.95
 PICTURES = (290, 340, 420, 520, 640)
 """Pixels across, from a phone to a beamer: labels may touch neither each other nor points on any; a character is 7
 wide, and a point 10."""
-FEW, SHORT = 24, 18
-"""On a map of so few different points each is labelled, with so many characters; else groups are."""
+FEW, SHORT, BRIEF = 24, 18, 10
+"""On a map of so few different points each is labelled, with so many characters, or fewer where these find no place;
+else groups are."""
 ABOVE = ((0, 0, 14), (0, 0, 33), (1, 0, 14), (1, 0, 33), (-1, 0, 14), (-1, 0, 33))
 AROUND = ((1, 10, 0), (-1, 10, 0), (0, 0, 15), (0, 0, -15))
 """Where the label of a group, or of a point, may stand, best first: on which side, how far off, and how far up."""
@@ -380,10 +381,10 @@ def _named(result: EmbeddingMap, side: SideName, places: np.ndarray) -> tuple[li
     texts, own = result.points.texts, getattr(result, side)
     if len(result.points.copies[0]) > FEW:
         return [(", ".join(topic.words), topic.x, topic.y) for topic in own.topics], ABOVE
-    first: dict[tuple[Any, ...], Name] = {}  # of a sentence that has several marks in one place
+    first: dict[tuple[Any, ...], Any] = {}  # of a sentence that has several marks in one place
     for text, place, at in zip(texts, own.layout.tolist(), places.tolist(), strict=True):
-        first.setdefault((text, *place), (cut(text, SHORT), *at))
-    return list(first.values()), AROUND
+        first.setdefault((text, *place), at)
+    return [(cut(text, size), *at) for size in (SHORT, BRIEF) for (text, *_), at in first.items()], AROUND
 
 
 def _labels(names: Sequence[Name], spots: Sequence[Spot], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
@@ -394,8 +395,10 @@ def _labels(names: Sequence[Name], spots: Sequence[Spot], places: np.ndarray, re
     """
     pixels = 2 * reach / np.array(PICTURES)
     taken: list[tuple[np.ndarray, np.ndarray, float]] = []
-    labels = []
+    labels: list[dict[str, Any]] = []
     for words, own_x, own_y in names:
+        if any((one["x"], one["y"]) == (own_x, own_y) for one in labels):
+            continue
         half = 3.5 * len(words)
         for side, off, up in spots:
             right = side * (half + off)
