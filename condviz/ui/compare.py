@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BUDGET = Budget(1.0)
-MAX_WORD_SCORES = 200
+MAX_WORD_SCORES = 300
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
 LISTED = 200
