@@ -15,6 +15,12 @@ EARLY = """new MutationObserver((_, observer) => {
   if (key) { observer.disconnect(); key.click(); }
 }).observe(document, { childList: true, subtree: true });"""
 
+FITS = """() => [...document.querySelectorAll("#cv-map-stage .cv-figure-plot")].every((plot) => {
+  const [drawn, place] = [plot.querySelector(".main-svg"), plot].map((part) => part.getBoundingClientRect());
+  return Math.abs(drawn.width - place.width) < 2 && Math.abs(drawn.height - place.height) < 2;
+})"""
+"""The figures have been drawn anew in the size of their places."""
+
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
     page = open_page(query, **options)
@@ -130,8 +136,9 @@ def figures_are_presented_in_larger_type(page: Page) -> None:
     page.get_by_role("button", name="Present").click()
     expect(label).to_have_css("font-size", "18.2px")
     expect(page.locator("#cv-map-after .cv-figure-tools")).to_be_hidden()
-    page.get_by_role("button", name="Present").click()
+    page.get_by_role("button", name="Leave").click()
     expect(label).to_have_css("font-size", "13px")
+    page.wait_for_function(FITS)  # points move until then, away from where they are clicked
 
 
 def test_a_click_counts_from_the_moment_that_the_page_stands(open_page: Callable[..., Page]) -> None:
