@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,6 +31,8 @@ LISTED = 500
 """Rows of the table of rows."""
 WORST = 20
 MAX_REMARKS, MAX_NOTE = 20_000, 2_000
+_NUMBERS = itertools.count()
+"""The browser hears of a file only where its markup differs from the one before."""
 EXAMPLES = (
     "right == 0 and negation",
     'condition in ("the mood", "the sport") and not seen',
@@ -189,7 +192,7 @@ class Sections:
         else:
             rows = self.desk.found(choice).mask.nonzero()[0]
             name, content = "condviz-errors.csv", format_csv(study, rows, remarks)
-        yield {self.file: render("errors/file.html", name=name, content=content)}
+        yield {self.file: render("errors/file.html", name=name, content=content, number=next(_NUMBERS))}
 
 
 def _nearest(model: Any, pair: Any) -> Any:  # noqa: ANN401
