@@ -160,7 +160,8 @@ class Graph:
     def named(self, text: str) -> list[int]:
         """Return the numbers of all entities that a name means, also one in the plural, "bees" for "bee"."""
         text = text.strip()
-        singulars = [text[: -len(end)] + instead for end, instead in _PLURALS if text.lower().endswith(end)]
+        ends = () if text.lower().endswith(SINGULAR_IN_S) else _PLURALS
+        singulars = [text[: -len(end)] + instead for end, instead in ends if text.lower().endswith(end)]
         return next(filter(None, map(self.names.find, [text, *singulars])), [])
 
     def find_entity(self, text: str) -> int:
