@@ -112,7 +112,7 @@ def survey(name: str) -> CorpusSurvey:
     corpus, parts = CORPORA[name], []
     for part in corpus.parts:
         count = None
-        if corpus.locate is not None and not all(corpus.found().values()):
+        if corpus.downloads:
             advice = f"`condviz data build {name} --split {part} --out -` downloads it."
             parts.append(
                 CorpusPart(part, problem=f"{name} is neither in {corpus.place} nor in the hub's cache. {advice}")

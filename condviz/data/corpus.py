@@ -131,6 +131,11 @@ class Corpus:
             return {file: self.locate(self.place, file) is not None for file in self.files}
         return {file: any(self.place.glob(file)) for file in self.files}
 
+    @property
+    def downloads(self) -> bool:
+        """Whether reading it downloads files that are not here."""
+        return self.locate is not None and not all(self.found().values())
+
     def read(self, part: str, password: Password) -> Material:
         """Read one part; raises DataError if there is none, or its files are missing or damaged."""
         if part not in self.parts:

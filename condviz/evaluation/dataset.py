@@ -275,8 +275,8 @@ def training_conditions(model: str) -> frozenset[str] | None:
     found: set[str] = set()
     for part in _training_data(model):
         corpus = corpora.CORPORA.get(part.get("source", ""))
-        if corpus is not None and all(corpus.found().values()):  # else reading it would download it
-            with suppress(CondvizError):
+        if corpus is not None and not corpus.downloads:
+            with suppress(CondvizError):  # its files are not here, or not yet
                 found |= _conditions_of(corpus.name, part["split"])
     return frozenset(found) or None
 
