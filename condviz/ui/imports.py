@@ -27,7 +27,7 @@ from condviz.data.pairs import (
 )
 from condviz.data.tables import Table, read_table
 from condviz.data.tables.formats import SEPARATORS, fold_name
-from condviz.data.tables.report import Report
+from condviz.data.tables.report import Report, is_missing
 from condviz.errors import DataError, explain
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
@@ -171,12 +171,23 @@ def inspect(kind: Kind, asked: Reading, *, given: bool = False) -> Seen:
         used, problem = _use(kind, asked, table), ""
     except DataError as error:
         used, problem = table, str(error)
-        if column and any(line.endswith("= ") for line in words.splitlines()) and not dict(asked.labels):
-            problem = (
-                f"The ratings in {column} are words. Write beside each of them, in Labels, the number it stands for."
-            )
+        if column and (told := _in_words(table, column, words)) and not dict(asked.labels):
+            problem = told if told.startswith("All") else f"{problem} {told}"
     sure = named and {*why.values()} <= {"by its name"} and not (problem or table.report.doubt or words or asked.scale)
     return Seen(replace(asked, problem=problem, sure=sure, stamp=time.monotonic_ns()), table, used, why, words)
+
+
+def _in_words(table: Table, column: str, words: str) -> str:
+    """Say which ratings are words that stand for no number yet; "" for none."""
+    open_ = {line.removesuffix(" = ") for line in words.splitlines() if line.endswith(" = ")}
+    rated = [(row, cell.strip()) for row, cell in enumerate(table.column(column)) if not is_missing(cell)]
+    found = [(row, cell) for row, cell in rated if cell in open_]
+    if not found:
+        return ""
+    count = "All" if len(found) == len(rated) else f"{len(found):,} of the {len(rated):,}"
+    first = f"the first, {found[0][1]!r}, in {str(table.place(found[0][0])).lower()}"
+    verb = "are words" if len(found) > 1 else "is a word"
+    return f"{count} ratings in {column} {verb} ({first}). Write beside each, in Labels, the number it stands for."
 
 
 def _use(kind: Kind, asked: Reading, table: Table) -> Table:

@@ -212,3 +212,13 @@ def test_rows_without_a_rating_teach_nothing_and_do_not_count(tmp_path: Path) ->
     for kind, usable in ((TRAINED, 24), (RATED, 25)):
         box = build(kind)
         assert f"{usable} of 25 rows" in box.open(write(tmp_path, PAIR + rows))[box.view]
+
+
+def test_ratings_that_are_words_are_told_with_their_row(tmp_path: Path) -> None:
+    words = inspect(RATED, Reading(write(tmp_path, PAIR + "a,b,c,hoch\nd,e,f,niedrig\n")))
+    told = "All ratings in label are words (the first, 'hoch', in row 1 (line 2)). Write beside each, in Labels,"
+    assert words.reading.problem.startswith(told)
+    rows = "".join(f"a{row},b,c,{row % 5 + 1}\n" for row in range(3))
+    mixed = inspect(TRAINED, Reading(write(tmp_path, PAIR + rows + "d,e,f,sehr gut\n"))).reading.problem
+    assert "At least 20" in mixed
+    assert "1 of the 4 ratings in label is a word (the first, 'sehr gut', in row 4 (line 5))." in mixed
