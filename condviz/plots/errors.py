@@ -313,14 +313,10 @@ SIDE_COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 
 
 def plot(study: Study, view: str, mask: np.ndarray) -> go.Figure:
-    """Draw "residuals", "against" or, of the rows of the slice, "calibration"; nothing where no row has a rating."""
-    import plotly.graph_objects as go
-
-    if not study.rated.any():
-        return go.Figure(layout={"template": "none"})
+    """Draw "residuals", "against", "scores" or, of the rows of the slice, "calibration"."""
     if view == "calibration":
         return plot_calibration(study, mask)
-    return (plot_against if view == "against" else plot_residuals)(study)
+    return {"against": plot_against, "scores": plot_scores}.get(view, plot_residuals)(study)
 
 
 def plot_residuals(study: Study) -> go.Figure:
@@ -346,6 +342,21 @@ def plot_against(study: Study) -> go.Figure:
     _finish(figure, f"error of {second.title}", f"error of {first.title}")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
     figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
+    return figure
+
+
+def plot_scores(study: Study) -> go.Figure:
+    """Draw scores where there is no error to draw: by those of the second model, by the rating, or in their order."""
+    x, title = study.first.scores, f"score of {study.first.title}"
+    shown, y, other = np.isfinite(x), np.full(len(x), np.nan), "% of all rows that score lower"
+    if study.second is not None:
+        y, other = study.second.scores, f"score of {study.second.title}"
+    elif study.rated.any():
+        y, other = study.columns["gold"], "rating"
+    else:
+        y = 100 * np.searchsorted(np.sort(x), x) / len(x)
+    figure = _plot_sides(study, {"row": shown & np.isfinite(y)}, x, y)
+    _finish(figure, title, other)
     return figure
 
 
@@ -379,7 +390,7 @@ def _plot_sides(study: Study, sides: dict[str, np.ndarray], x: np.ndarray, y: np
 
     figure = go.Figure()
     tips: dict[str, int] = defaultdict(lambda: len(tips))
-    for (name, chosen), colour in zip(sides.items(), (*SIDE_COLOURS, "var(--cv-rule-strong)"), strict=True):
+    for (name, chosen), colour in zip(sides.items(), (*SIDE_COLOURS, "var(--cv-rule-strong)"), strict=False):
         rows = np.flatnonzero(chosen).tolist()
         if not len(rows) and name in ("as rated", "as close"):
             continue
@@ -396,7 +407,8 @@ def _tips(study: Study, rows: Sequence[int], ids: dict[str, int]) -> dict[str, l
     """Number the texts of rows: each is sent once, though every pair of sentences stands under two conditions."""
     pairs = [study.dataset.pairs[row] for row in rows]
     sentences = (f"{cut(pair.sentence1, TIP)}\n{cut(pair.sentence2, TIP)}" for pair in pairs)
-    facts = ((cut(pair.condition, TIP), f"rating {pair.label:g}") for pair in pairs)
+    ratings = ("not rated" if pair.label is None else f"rating {pair.label:g}" for pair in pairs)
+    facts = zip((cut(pair.condition, TIP) for pair in pairs), ratings, strict=True)
     return {"text": [ids[text] for text in sentences], "customdata": [[ids[one] for one in two] for two in facts]}
 
 

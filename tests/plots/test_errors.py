@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from condviz.analysis.errors.findings import analyse
 from condviz.analysis.errors.measures import GroupErrors, summarise, worst_conditions
-from condviz.analysis.errors.study import Study, judge, make_study
+from condviz.analysis.errors.study import Judged, Study, judge, make_study
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import Dataset, make_dataset
 from condviz.plots.errors import group_row, headline, plot
@@ -74,6 +74,21 @@ def test_people_read_the_titles_of_models_in_words_tables_and_pictures() -> None
         assert "First" in shown
         assert "m-1" not in shown
     assert found.models == ("m-1", "m-2")
+
+
+def test_scores_are_drawn_where_there_is_no_error() -> None:
+    scores, other = np.array([0.5, 0.1, 0.9]), np.array([3.0, 1.0, 2.0])
+    bare, few = (make_dataset("t", [Pair(f"a{i}", "b", "x", label) for i in range(3)]) for label in (None, 4.0))
+
+    def drawn(*judged: Judged, data: Dataset = bare) -> tuple[list[float], list[float], str]:
+        figure = plot(make_study(data, *judged), "scores", np.ones(3, bool))
+        return figure.data[0].x.tolist(), figure.data[0].y.round().tolist(), figure.layout.yaxis.title.text
+
+    first = judge(bare, "m", scores)
+    places = np.float32(scores).tolist()
+    assert drawn(first) == (places, [33, 0, 67], "% of all rows that score lower")
+    assert drawn(judge(few, "m", scores), data=few) == (places, [4, 4, 4], "rating")
+    assert drawn(first, judge(bare, "n", other)) == (places, [3, 1, 2], "score of n")
 
 
 def test_two_rated_rows_in_order_are_not_called_wrong() -> None:

@@ -407,9 +407,8 @@ class ErrorsTab:
     def _figure(self, found: ErrorStudy, choice: Choice, *, keep_selection: bool = False) -> dict:
         rows = np.flatnonzero(found.mask) if found.filter or found.selected else ()
         chosen: dict[str, Any] = {} if keep_selection else {"selection": [str(row) for row in rows]}
-        empty = view.missing(found.study)
         marked = None if choice.row is None else str(choice.row)
-        return {self.plot: panel_update(figure=view.figure(found, choice), message=empty, marked=marked, **chosen)}
+        return {self.plot: panel_update(figure=view.figure(found, choice), message="", marked=marked, **chosen)}
 
 
 def _stored(page: Page) -> dict[str, str]:

@@ -38,7 +38,9 @@ TITLES = {
     "first": "first model closer",
     "second": "second model closer",
 }
-VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
+VIEWS = {
+    "residuals": "Error by score", "against": "Model against model", "calibration": "Calibration", "scores": "Scores",
+}  # fmt: skip
 
 
 def parts(study: ErrorStudy, choice: Choice, *, waiting: bool = False, asked: bool = False) -> dict[str, Markup]:
@@ -57,21 +59,19 @@ def figure(study: ErrorStudy, choice: Choice) -> str:
     return str(pictures.plot(study.study, _view(study, choice), study.mask).to_json())
 
 
-def missing(study: Study) -> str:
-    """Return why there is nothing to draw; "" where there is something."""
-    if np.isfinite(study.first.error).any():
-        return ""
-    few = "Too few sentence pairs are rated to tell which rating a score predicts: there is no error yet."
-    return few if study.rated.any() else "No row has a rating."
-
-
 def _views(study: ErrorStudy) -> dict[str, str]:
-    return {name: title for name, title in VIEWS.items() if name != "against" or study.study.second is not None}
+    without = {"scores"} if _has_errors(study.study) else {"residuals", "against", "calibration"}
+    without |= {"against"} if study.study.second is None else set()
+    return {name: title for name, title in VIEWS.items() if name not in without}
 
 
 def _view(study: ErrorStudy, choice: Choice) -> str:
     views = _views(study)
-    return choice.view if choice.view in views else next(name for name in ("against", "residuals") if name in views)
+    return choice.view if choice.view in views else "against" if "against" in views else next(iter(views))
+
+
+def _has_errors(study: Study) -> bool:
+    return bool(np.isfinite(study.first.error).any())
 
 
 def row(study: ErrorStudy, choice: Choice) -> Markup:
@@ -95,7 +95,9 @@ def result(study: ErrorStudy, choice: Choice, *, picked: bool = False, asked: bo
 
 
 def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
-    """Render the table of figures; `waiting` says that intervals are still being computed."""
+    """Render the table of figures; `waiting` says that intervals are still being computed. None without ratings."""
+    if not study.study.rated.any():
+        return Markup()
     parts = [("all", study.every), ("slice", study.part), ("rest", study.rest)]
     shown = [(label, report) for label, report in parts if report is not None]
     rows = [row for label, report in shown for row in pictures.figure_rows(label, report, study.titles)]
@@ -151,7 +153,10 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
 def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
-    dataset, worst_rows = study.study.dataset, study.rows[: 0 if rows or missing(study.study) else SINGLE].tolist()
+    dataset, worst_rows = (
+        study.study.dataset,
+        study.rows[: SINGLE if _has_errors(study.study) and not rows else 0].tolist(),
+    )
     single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
     about = {"column": column, "named": pictures.plain_name(column), "models": study.titles, "least": LEAST}
     return render("errors/worst.html", groups=rows, rows=single, **about)
