@@ -24,6 +24,8 @@ LEVELS = {"low": (0, "unlike"), "medium": (1, "in between"), "high": (2, "alike"
 CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 """End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
 Fixed, so that two screenshots can be compared."""
+CLEARLY = 0.7
+"""What both sentences tell a condition by, at least, to lead in the headline where two of them do: see `applies`."""
 ALIKE = 67.0
 """Percentile from which a pair is said to be alike."""
 _OF_NUMBERS = re.compile(
@@ -52,8 +54,12 @@ def share(percentile: float) -> str:
 
 
 def silent(comparison: Comparison, column: int) -> str:
-    """Return who may not say what a condition asks for: "the sentences", "sentence 1", "sentence 2", or ""."""
-    first, second = comparison.applies[:, column] < TOLD
+    """Return who may not say what a condition asks for: "the sentences", "sentence 1", "sentence 2", or "".
+
+    Beside one that may not say it, the other one has to say it clearly.
+    """
+    told = comparison.applies[:, column]
+    first, second = told < (CLEARLY if told.min() < TOLD else TOLD)
     return "the sentences" if first and second else "sentence 1" if first else "sentence 2" if second else ""
 
 
@@ -63,7 +69,9 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     `english` says that they are known to be English; finding out loads what tells languages apart, half a second.
     """
     places = comparison.percentiles[0]
-    known = [column for column in range(len(places)) if not comparison.untold[column]]
+    known = np.flatnonzero(~comparison.untold).tolist()
+    clear = [column for column in known if comparison.applies[:, column].min() >= CLEARLY]
+    leading = clear if len(clear) > 1 else known
     untold = [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]]
     who = {name for _, name in untold}
     values: dict = {
@@ -79,14 +87,14 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         "who": who.pop() if len(who) == 1 else "one or both sentences",
     }
     if known:
-        order = sorted(known, key=lambda column: -places[column])
+        order = sorted(leading, key=lambda column: -places[column])
         high, low = order[0], order[-1]  # two, even where all are equal
         values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
         least, most = share(places[low]), share(places[high])
         values |= {"spread": float(places[high] - places[low]), "place": most}
         values |= {"places": most if least == most else f"{least.removesuffix(' %')} to {most}"}
-    return render("similarity/headline.html", known=len(known), little=LITTLE, **values)
+    return render("similarity/headline.html", known=len(leading), asked=len(places), little=LITTLE, **values)
 
 
 def is_telling(sentence: str) -> bool:
@@ -141,8 +149,9 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     it most. Otherwise they raise or lower it, but not enough. Function words and marks are left out, numbers are not.
 
     Returns:
-        "verb"; "words", at most three; "against", those that pull the other way at least half as much; and "idle",
-        numbers in which the sentences differ that hardly count, though the condition asks for one.
+        "verb"; "words", at most three; "against", those that pull the other way at least half as much; of numbers in
+        which the sentences differ, where the condition asks for one, "idle", which hardly count, and "misread", which
+        make the two alike.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
     known = ((word.text.lower(), float(effect)) for word, effect in effects if is_content(word.text))
@@ -163,7 +172,8 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     verb = ("carried by" if raises else "set apart by") if clear else "raised most by" if raises else "lowered most by"
     idle = [word for word in numbers if word not in [*words, *against]]
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
-    found = {"words": words, "against": against, "idle": idle[:3]}
+    misread = [word for word in numbers if clear and raises and word in words]
+    found = {"words": words, "against": against, "idle": idle[:3], "misread": misread}
     return {"verb": verb, **{key: [spelled[word] for word in told] for key, told in found.items()}}
 
 

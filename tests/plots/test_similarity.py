@@ -47,6 +47,16 @@ def test_words_that_carry_a_score_are_not_named_where_a_sentence_may_not_say(com
     assert [("may not say" in row, "by <b" in row) for row in rows] == [(False, True), (True, False), (False, True)]
 
 
+def test_what_the_sentences_clearly_say_leads_and_neither_is_called_silent_alone(comparison: Comparison) -> None:
+    told, places = np.array([[0.9, 0.6, 0.9], [0.9, 0.6, 0.9]], np.float32), np.array([[40, 99, 80]], np.float32)
+    shown = replace(comparison, applies=told, percentiles=places)
+    assert f"Under <em>{CONDITIONS[2]}" in similarity.headline(shown), "of three, the second is said least clearly"
+    told[:, 2] = 0.6
+    assert "price&lt;" in similarity.headline(shown).partition("very alike")[0], "one alone has nothing beside it"
+    told[0, 0] = told[0, 1] = 0.2
+    assert [similarity.silent(shown, column) for column in range(3)] == ["sentence 1", "the sentences", ""]
+
+
 @pytest.mark.parametrize(
     ("sentence", "telling"), [("a", False), ("b.", False), ("It is.", False), ("No.", True), ("5", True)]
 )
@@ -65,7 +75,7 @@ def test_conditions_that_hardly_differ_are_told_together(comparison: Comparison)
     )
     places = np.full_like(comparison.percentiles, 50)
     head = similarity.headline(replace(comparison, percentiles=places))
-    assert "Under both conditions that the sentences speak of, the model finds these two" in head
+    assert "Under both conditions that the sentences clearly speak of, the model finds these two" in head
     assert "more alike than 50 % of pairs" in head
 
 
@@ -115,10 +125,13 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     first, second = (Word("1,000", 0, 5), Word("euros", 6, 11)), (Word("9,000", 0, 5), Word("euros", 6, 11))
     read = Attribution("m", "the amount", 0.4, first, second, np.float32([-0.3, 0.2]), np.float32([-0.2, 0.1]))
     assert similarity.decisive(read, 20.0) == {
-        "verb": "set apart by", "words": ["1,000", "9,000"], "against": ["euros"], "idle": [],
+        "verb": "set apart by", "words": ["1,000", "9,000"], "against": ["euros"], "idle": [], "misread": [],
     }  # fmt: skip
     read = replace(read, effects1=np.float32([0.001, 0.2]))
     assert similarity.decisive(read, 80.0)["idle"] == ["1,000"]
+    alike = replace(read, effects1=np.float32([0.3, 0.2]), effects2=np.float32([0.2, 0.1]))
+    assert similarity.decisive(alike, 80.0)["misread"] == ["1,000", "9,000"]
+    assert not similarity.decisive(alike, 20.0)["misread"], "they are not found alike"
     assert not similarity.decisive(replace(read, condition="the buyer"), 80.0)["idle"], "nobody asks for a number"
     alone = replace(read, words2=second[1:], effects2=np.float32([0.1]))
     assert not similarity.decisive(alone, 80.0)["idle"], "no number to compare it with"
