@@ -24,8 +24,10 @@ from condviz.types import Comparison, Progress, reporting
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
-FITTING = 60
-"""Conditions of the library that are tried for a pair, at most."""
+FITTING = 6
+"""Conditions of the library that are tried for a pair, at most: those that it tells most clearly."""
+ANY_TEXT = ("the topic", "the tone", "the activity")
+"""Conditions of the library that nearly every text tells: tried where others are fewer."""
 SURE, BEYOND, CLEAR = 0.7, 1.2, 2.5
 """What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
 texts get, in one of two sentences at least so many: the estimate is high for some conditions whatever the text."""
@@ -182,17 +184,17 @@ def distinct(places: Sequence[int]) -> list[int]:
 
 
 def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
-    """Return the conditions of the library that both sentences tell, each meaning once: `FITTING` at most.
+    """Return the conditions of the library that both sentences tell, most clearly first, each meaning once.
 
-    Others, such as the number of animals where there are none, get scores that mean nothing. Raises DataError if none
-    is left.
+    They are `FITTING` at most. Others, such as the number of animals where there are none, get scores that mean
+    nothing. Where both tell less than that of `ANY_TEXT`, these are added.
     """
     told, beyond = tell_library([sentence1, sentence2])
     shared = np.flatnonzero(told.all(axis=0) & (beyond.max(axis=0) >= CLEAR))
-    if not len(shared):
-        raise DataError("No condition of the library is clearly told by both sentences. Try one of your own.")
-    order = shared[np.argsort(-beyond.min(axis=0)[shared], kind="stable")][:FITTING]
-    return tuple(library_conditions()[place] for place in sorted(distinct(order.tolist())))
+    order = shared[np.argsort(-beyond.min(axis=0)[shared], kind="stable")].tolist()
+    others = [library_conditions().index(text) for text in ANY_TEXT]
+    places = distinct([*order, *others] if len(order) < len(others) else order)
+    return tuple(library_conditions()[place] for place in places[:FITTING])
 
 
 def rank_conditions(
@@ -205,7 +207,7 @@ def rank_conditions(
 ) -> list[RankedCondition]:
     """Rank conditions, by default those of the library that fit, by the similarity of a pair, highest first.
 
-    Raises DataError if a text is not usable, or the library has no condition that fits.
+    Raises DataError if a text is not usable.
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis import reference as module
-from condviz.analysis.compare import compare, distinct, fitting, library_conditions, rank_conditions
+from condviz.analysis.compare import ANY_TEXT, compare, distinct, fitting, library_conditions, rank_conditions
 from condviz.analysis.words import leave_one_word_out, tell_pair, tell_rows
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
@@ -148,7 +148,6 @@ def test_conditions_are_offered_that_both_sentences_tell_each_meaning_once(monke
     assert {"the sport", "the weather", "the number of people"} <= set(found)
     assert not {"the political issue", "the percentage that is mentioned", "the price"} & set(found)
     assert not {"the political issue", "the employer"} & set(fitting("A red bicycle.", "A green bicycle."))
-    with pytest.raises(DataError, match="No condition"):
-        fitting("I hate mondays.", "Stars are burning balls of gas.")
+    assert fitting("I hate mondays.", "Stars are burning balls of gas.") == ANY_TEXT
     places = [library_conditions().index(text) for text in ("the sport", "the weather")]
     assert distinct([places[0], *places]) == places
