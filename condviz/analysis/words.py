@@ -59,7 +59,7 @@ class WordReading(Result):
     """(m,) float32, scores of the pair; of a single sentence, None."""
     unconditional: float | None = None
     untold: tuple[int, ...] = ()
-    """Positions of conditions that the sentences may say nothing about: what is read under them is a guess."""
+    """Positions of conditions that the first sentence may say nothing about: what is read under them is a guess."""
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ def read_words(
         texts=weights,
         scores=scores,
         unconditional=unconditional,
-        untold=tuple(np.flatnonzero((tell_pair(model, texts, conditions) < TOLD).any(axis=0)).tolist()),
+        untold=tuple(np.flatnonzero(tell_pair(model, texts, conditions)[0] < TOLD).tolist()),
     )
 
 

@@ -62,7 +62,7 @@ class WordsTab:
                 self.tries = html(
                     tries(chips, carried="Your texts from Compare"), elem_id="cv-words-tries", script=script
                 )
-        self.shown = gr.State(None)
+        self.shown, self.carried = gr.State(None), gr.State("")
         self._sections()
         self._connect()
         page.site.first.append(partial(show_first, self, WordReading, partial(self._picture, first=True)))
@@ -137,12 +137,22 @@ class WordsTab:
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.head_condition]
         controls += [self.figure_condition, *self.deleting.components.values()]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect([self.run.click, self.model.input], self.read, asked, done, **main)
+        own = [*asked, self.carried], [self.sentence2, *done]
+        connect([self.run.click, self.model.input], self.read_own, *own, **main)
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
-        filled = [*self.form, *done, *controls]
+        filled = [*self.form, self.carried, *done, *controls]
         self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)
         self.page.on_models(self.model, self.choices)
         publish(self.api_router, "router")
+
+    def read_own(
+        self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, carried: str
+    ) -> Iterator[dict]:
+        """Read what the form holds; a second sentence that a link has carried here goes with the first one it had."""
+        if shown and carried and sentence2 == carried and sentence.strip() != shown.texts[0].sentence:
+            sentence2 = ""
+            yield {self.sentence2: ""}
+        yield from self.read(sentence, sentence2, conditions, model, shown)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
@@ -197,7 +207,7 @@ class WordsTab:
         # Links of the first edition name several models; the best router leads.
         model = self.default if self.default in known else next(iter(known), model)
         form = sentence, sentence2, joined(conditions), model
-        yield dict(zip(self.form, form, strict=True))
+        yield dict(zip(self.form, form, strict=True)) | {self.carried: sentence2}
         chosen = number(values, "at", 0, low=0, high=max(0, len(lines(form[2])) - 1))
         yield from self.read(*form, shown, chosen=chosen, link=values)
 

@@ -120,6 +120,17 @@ def test_a_second_sentence_stays_and_is_seen_beside_another_first_one(tab: Words
     assert steps[-1][section].open
 
 
+def test_a_second_sentence_of_another_page_goes_with_the_first_that_it_came_with(tab: WordsTab) -> None:
+    both = read(tab, ONE, TWO)
+    again = last(tab.read_own(ONE, TWO, "the weather", "csr-bi", both, TWO))
+    assert len(again[tab.shown].texts) == 2
+    steps = list(tab.read_own("A cat sleeps.", TWO, CONDITIONS, "csr-bi", both, TWO))
+    assert steps[0] == {tab.sentence2: ""}
+    assert [text.sentence for text in steps[-1][tab.shown].texts] == ["A cat sleeps."]
+    typed = last(tab.read_own("A cat sleeps.", "A dog runs.", CONDITIONS, "csr-bi", both, TWO))
+    assert len(typed[tab.shown].texts) == 2
+
+
 def test_models_without_a_router_say_so(tab: WordsTab) -> None:
     reading = read(tab, second=TWO, model="bi-encoder")
     assert "has no router" in tab._picture(reading)
