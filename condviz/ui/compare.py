@@ -240,8 +240,7 @@ class CompareTab:
         model = comparison.models[0]
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
         ranked = yield from self.finder.follow(work, "Trying the library of conditions.")
-        mean = sum(row.score for row in ranked) / max(1, len(ranked))
-        high = sum(row.score > mean for row in ranked)  # the highest come first
+        high = sum(row.change > 0 for row in ranked)  # the highest come first
         sides = {"most": ranked[:high][:RANKED], "least": ranked[high:][::-1][:RANKED]}
         view = render("compare/ranking.html", **sides, count=len(ranked), model=model)
         yield {self.ranking: view}

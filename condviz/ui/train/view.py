@@ -221,9 +221,11 @@ def headline(run: RunView) -> str:
     sure = any(verdict.says == "more" for verdict in verdicts)
     if verdicts and not sure and all(verdict.says == "few" for verdict in verdicts):
         return f"{told}; before training it was {before}. So few rows cannot tell whether training has helped."
-    advice = "" if sure or not verdicts else " So many rows show no difference."
+    full = start.get("pair_accuracy") == 100
+    both_full = full and kept.get("pair_accuracy") == 100
+    same = f" {'All are in order both times: these' if both_full else 'These'} rows show no difference."
+    advice = "" if sure or not verdicts else same
     if run.ended and not sure and all(kept[key] <= start[key] for key in both):
-        full = start.get("pair_accuracy") == 100
         advice = "all were in order before" if full else "try more rows, or a lower learning rate"
         advice = f" Training has not helped: {advice}."
     return f"{told}; before training it was {before}.{advice}"
