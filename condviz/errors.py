@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Integral
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 
 class CondvizError(Exception):
@@ -49,14 +49,18 @@ class TruncationWarning(UserWarning):
     """A text was longer than the encoder can read, and its end was cut off."""
 
 
-def explain(error: Exception) -> str:
-    """Return what pydantic found wrong first, in one line; the message of any other error."""
+def explain(error: Exception, titles: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what pydantic found wrong first, in one line; the message of any other error.
+
+    What is wrong is called by its key, or by that of its `titles`.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)
     found = error.errors(include_url=False)[0]
     name, value, limits = ".".join(map(str, found["loc"])), found["input"], found.get("ctx", {})
+    name = titles.get(name, name)
     if found["type"] == "missing":
         return f"Key {name} is missing."
     if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -66,6 +70,10 @@ def explain(error: Exception) -> str:
     words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
     if bound := next((key for key in words if key in limits), None):
         return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:,}')}."
+    sizes = {"max_length": "at most", "min_length": "at least"}
+    if bound := next((key for key in sizes if key in limits), None):
+        what = "characters" if isinstance(value, str) else "entries"
+        return f"{name} has {len(value):,} {what}, allowed are {sizes[bound]} {limits[bound]:,}."
     kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
     text = kinds.get(found["type"], found["msg"])
     if text is found["msg"] and not text.startswith("Input should be "):

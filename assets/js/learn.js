@@ -13,10 +13,23 @@
   let late;
 
   const step = () => document.querySelector("#cv-learn-top [data-step]");
+  // What was set in a step is there again when one comes back to it, in the same tab.
+  const KEPT = "condviz-lessons";
+  const kept = () => JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
+  const placeIn = (query) => {
+    const asked = new URLSearchParams(query);
+    return asked.has("lesson") && !asked.has("view") ? `${asked.get("lesson")} ${asked.get("step") ?? 1}` : "";
+  };
+  const isOwn = (query) => /[?&]p\./.test(query);
+  const keep = (query) => {
+    const asked = placeIn(query);
+    if (asked) sessionStorage.setItem(KEPT, JSON.stringify({ ...kept(), [asked]: isOwn(query) ? query : undefined }));
+  };
+  const withOwn = (query) => isOwn(query) ? query : kept()[placeIn(query)] ?? query;
   const go = (query) => {
     moved = fresh = true;
     clearTimeout(waiting);
-    follow({ query });
+    follow({ query: withOwn(query) });
   };
   const ask = (query, quiet) => compute({ query, quiet });
   const values = (form) => {
@@ -43,7 +56,7 @@
   const place = () => { const { lesson, step: number } = step().dataset; return `${lesson} ${number}`; };
   const tell = () => {
     const parts = "#cv-learn-top form, #cv-learn-picture .cv-step-picture :is(button, input, summary, [data-arrow])";
-    const open = acted.has(place()) || /[?&]p\./.test(location.search) || !document.querySelector(parts);
+    const open = acted.has(place()) || isOwn(location.search) || !document.querySelector(parts);
     for (const after of $$("#cv-learn-picture .cv-step-after")) after.open = open;
   };
   const acts = { click: "button, summary", input: "*", pointerdown: "[data-arrow]", keydown: "[data-arrow]" };
@@ -111,7 +124,7 @@
       else if (!lesson && shown.has("step")) query = `?${link}`;
       else if (address.has("lesson") && !shown.has("lesson")) query = location.search;
       if (!query) return;
-      follow({ query });
+      follow({ query: withOwn(query) });
       settle(4000);
     }, delay);
   };
@@ -142,6 +155,7 @@
       fresh = false;
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
       if (step()) tell();
+      if (place) keep(`?${condviz.queryOf(place.dataset.link)}`);
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${condviz.queryOf(place.dataset.link)}`, true);
       settle();

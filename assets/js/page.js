@@ -226,7 +226,7 @@
   expect();
   setTimeout(() => { if (wanted.length && !stateful) openWanted(); }, 1500);
 
-  // ---- copying and saving: [data-copy="name"] beside a textarea[data-export="name"] ---------------------------------------
+  // ---- copying and saving: [data-copy="name"] beside a text [data-export="name"] ---------------------------------------
   const say = (element, message) => {
     const said = element.querySelector(".cv-said");
     if (said) said.textContent = message;
@@ -252,8 +252,8 @@
     return new URL(link.split("?")[0] + (query.size ? `?${query}` : ""), document.baseURI).href;
   };
   const hand = async (element, name) => {
-    const area = element.querySelector(`textarea[data-export="${name}"]`);
-    let payload = area.value;
+    const area = element.querySelector(`[data-export="${name}"]`);
+    let payload = area.value ?? area.innerText;
     if (name === "csv") {
       // The mark at the start tells spreadsheets that the file is UTF-8.
       save(["\ufeff", payload], "text/csv;charset=utf-8", area.dataset.file);

@@ -103,5 +103,15 @@ def test_a_student_changes_only_what_is_shown() -> None:
     assert figure.changed({"keep": "3", "model": "other", "random": "true"}) == FIGURES["spectrum"](
         **TEXTS, show=("keep",), keep=3
     )
-    with pytest.raises(DataError, match="keep"):
+    with pytest.raises(DataError, match="kept"):
         figure.changed({"keep": "many"})
+
+
+@pytest.mark.parametrize("name", ["cosines", "subtraction", "spectrum"])
+def test_a_text_that_was_emptied_or_is_too_long_is_told_by_its_title(name: str) -> None:
+    known = TEXTS | {"sentences": SENTENCES[:2]}
+    figure = FIGURES[name](**{key: known[key] for key in known if key in FIGURES[name].model_fields})
+    with pytest.raises(DataError, match="Condition is empty"):
+        figure.changed({"condition": " "})
+    with pytest.raises(DataError, match="Condition has 2,000 characters, allowed are at most"):
+        figure.changed({"condition": "x" * 2000})

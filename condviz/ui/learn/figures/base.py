@@ -100,11 +100,14 @@ class Figure(BaseModel):
         Raises:
             DataError: If a value is not allowed.
         """
-        kept = {key: value for key, value in values.items() if key in self._shown()}
+        kept, fields = {key: value for key, value in values.items() if key in self._shown()}, type(self).model_fields
+        if empty := [key for key, value in kept.items() if fields[key].is_required() and not str(value).strip()]:
+            raise DataError(f"{fields[empty[0]].title} is empty. Write something there.")
         try:
             return type(self)(**(self.model_dump() | kept))
         except ValidationError as error:
-            raise DataError(f"This figure cannot show that. {explain(error)}") from error
+            titles = {key: field.title or key for key, field in fields.items()}
+            raise DataError(f"This figure cannot show that. {explain(error, titles)}") from error
 
     def controls(self) -> list[dict[str, Any]]:
         """Describe its controls for the template: name, title, kind, value, and what is allowed."""
