@@ -105,6 +105,8 @@ class EmbeddingMap(Result):
     random_matrices: Mapping[str, float] | None = None
     """Impurity ("mean", "std"; nats) with a random matrix per condition in place of the model."""
     notes: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+    """Conditions of which most sentences may say nothing, where that was asked."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; coordinates and cosines with four digits."""
@@ -123,6 +125,7 @@ class EmbeddingMap(Result):
             "matrices": self.matrices,
             "random_matrices": self.random_matrices,
             "notes": list(self.notes),
+            "untold": list(self.untold),
         }
 
     def with_measures(self, other: EmbeddingMap) -> EmbeddingMap:

@@ -85,22 +85,28 @@ def headline(result: EmbeddingMap) -> str:
     """Return the answer of a map in one sentence: what conditioning does to neighbours, as far as it can be told.
 
     Without values it tells of the nearest one alone: in a small map all others are among the ten nearest; where
-    sentences stand under several conditions, of those under which most and fewest get another one.
+    sentences stand under several conditions, of those under which most and fewest get another one. Conditions of which
+    most sentences say nothing take no part.
     """
     points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None or chance is None:
+        if {*points.groups} == {*result.untold}:
+            names = " or ".join(f"“{group}”" for group in points.groups)
+            return f"Most sentences say nothing about {names}, so where they lie after reading it means little."
         moved = {"the condition": points.copies[0]}
         if points.within:
             moved = {group: [row for row in points.copies[0] if points.conditions[row] == group]
                      for group in points.groups}  # fmt: skip
+            moved = {group: rows for group, rows in moved.items() if group not in result.untold}
         nearest = [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
         shares = {group: float((nearest[0] != nearest[1])[rows].mean()) for group, rows in moved.items()}
         most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
         first, last = (counted(shares[group], len(moved[group])) for group in (most, least))
         of = first + " of" * (len(moved[most]) >= COUNTED)
         if len(moved) == 1:
-            return f"Once {most} is read, {of} sentences get a new nearest neighbour."
+            under = f"Under “{most}”" if points.within else f"Once {most} is read"
+            return f"{under}, {of} sentences get a new nearest neighbour."
         other = f"under “{least}”, {last}" if first != last else "under the others about as many"
         return f"Under “{most}”, {of} sentences get a new nearest neighbour; {other}."
     sides = result.before.neighbors, result.after.neighbors

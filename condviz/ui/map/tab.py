@@ -257,7 +257,7 @@ class MapTab:
             asked = self.pool.run(view.untold, form.model, result.points)
             for _ in asked.steps():
                 yield self._busy(message, 1.0)
-            result = replace(result, notes=(*result.notes, *asked.result()))
+            result = replace(result, untold=asked.result())
         except Exception:
             # What is still there must not pass for the answer to what was asked now.
             yield dict.fromkeys(self.panels.values(), panel_update(message=_OLD if shown else "", tone="old"))

@@ -294,14 +294,14 @@ def has_maps(info: ModelInfo) -> bool:
     return info.kind != "cross" and info.conditional and not info.graph
 
 
-def untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
-    """Return a note for each condition of which most sentences under it, judged by a sample, say nothing."""
-    notes = []
+def untold(model: Any, points: MapPoints, *, progress: Any = None) -> tuple[str, ...]:  # noqa: ANN401 - a loaded model
+    """Return the conditions of which most sentences under them, judged by a sample, say nothing."""
+    found = []
     for group in points.groups[:TOLD_CONDITIONS]:
         texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
         if len(texts) >= TELLING_TEXTS and told_share(model, texts, group) < 0.5:
-            notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
-    return notes
+            found.append(group)
+    return tuple(found)
 
 
 @cache
