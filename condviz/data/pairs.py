@@ -334,8 +334,9 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
             take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")
     if "value" in roles:
         take("value", _first_named(free, ["^value$", *names["value"]]), "by its name")
-        repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
-        take("value", next(repeat, ""), "whose cells repeat")
+        repeat = [column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4]
+        take("condition", _first_named(repeat, ["question|frage|pregunta"]), "by its name")  # alone they are the texts
+        take("value", next((column for column in repeat if column in free), ""), "whose cells repeat")
     return found
 
 

@@ -51,3 +51,6 @@ def test_headers_of_points_in_other_languages_are_known(names: str) -> None:
 def test_questions_alone_are_the_texts() -> None:
     guess = guess_columns(read_table(io.StringIO("id,Frage\n1,Wo ist mein Paket?\n2,Wann kommt es?")), POINT_ROLES)
     assert (guess["text"], guess["condition"]) == ("Frage", "")
+    rows = "".join(f"Die Pumpe leckt seit {row} Tagen.,{'das Teil' if row % 2 else 'der Fehler'}\n" for row in range(8))
+    asked = guess_columns(read_table(io.StringIO("Reparatur,Frage\n" + rows)), POINT_ROLES)
+    assert list(asked.values()) == ["Reparatur", "Frage", ""]
