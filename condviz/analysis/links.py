@@ -6,7 +6,6 @@ is the entity whose own vector is nearest to that of the entity under the relati
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Container
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
-from condviz.data.kg import SPLITS, Graph, parse_question, phrase
+from condviz.data.kg import ARTICLE, SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
@@ -32,7 +31,6 @@ from condviz.models.registry import load
 from condviz.types import Progress
 
 Direction = Literal["tail", "head"]
-ARTICLE = re.compile(r"^(an?|the)\s+", re.IGNORECASE)
 BONUS = 0.05
 """What re-ranking adds to entities close by in the train graph (SimKGC)."""
 ALIKE = 8
@@ -293,10 +291,8 @@ class LinkPredictor:
 
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
-        for text in (head, plain_name(head)):  # an article may be part of the name
-            if self.graph.named(text):
-                return self.graph.find_entity(text)
-        return None
+        plain_name(head)  # raises for a blank one
+        return self.graph.find_entity(head) if self.graph.named(head) else None
 
     def _find(self, head: str) -> _Asked:
         self.prepare()
@@ -412,4 +408,4 @@ def plain_name(text: str) -> str:
     if isinstance(text, str) and not text.strip():
         raise DataError('No entity is given. Type one, for instance "bee".')
     checked = check_condition(text, "the entity")
-    return ARTICLE.sub("", checked) or checked
+    return ARTICLE.sub("", checked)

@@ -42,6 +42,7 @@ DETERMINERS = (
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
 
+ARTICLE = re.compile(r"^(an?|the)\s+(?=\S)", re.IGNORECASE)
 _HAVE = re.compile(r"^(which|what|who)( \w+)? (has|have) ")
 """Which animals have, who has: asks as "what has" does."""
 _MARKS = re.compile(r"[“”\"?…]")
@@ -158,11 +159,13 @@ class Graph:
     # Search
 
     def named(self, text: str) -> list[int]:
-        """Return the numbers of all entities that a name means, also one in the plural, "bees" for "bee"."""
-        text = text.strip()
-        ends = () if text.lower().endswith(SINGULAR_IN_S) else _PLURALS
-        singulars = [text[: -len(end)] + instead for end, instead in ends if text.lower().endswith(end)]
-        return next(filter(None, map(self.names.find, [text, *singulars])), [])
+        """Return the numbers of all entities that a name means, also one in the plural, "bees" for "bee".
+
+        Where nothing has it to the letter, an article in front of it, or of a name of the graph, is left out.
+        """
+        asked = (self.names, text.strip()), (self._bare, ARTICLE.sub("", text.strip()))
+        found = (names.find(one) for names, name in asked for one in _singulars(name))
+        return next(filter(None, found), [])
 
     def find_entity(self, text: str) -> int:
         """Find one entity by id, label or name; a DataError lists similar names, or all entities of that name."""
@@ -223,6 +226,10 @@ class Graph:
         return Names(*([getattr(item, part) for item in self.entities] for part in ("id", "label", "name")))
 
     @cached_property
+    def _bare(self) -> Names:
+        return Names([ARTICLE.sub("", item.name) for item in self.entities])
+
+    @cached_property
     def _kinds(self) -> Names:
         ids = [item.id for item in self.relations]
         return Names(ids, [item.text for item in self.relations], [name.strip("_") for name in ids])
@@ -281,6 +288,12 @@ def build_graph(
             found.append((numbers[head], kinds[relation], numbers[tail]))
         arrays[split] = np.array(found, dtype=np.int64).reshape(-1, 3)
     return Graph(name, tuple(entities), tuple(relations), arrays, hops, notice)
+
+
+def _singulars(text: str) -> list[str]:
+    """Return a name, and what it may be the plural of."""
+    ends = () if text.lower().endswith(SINGULAR_IN_S) else _PLURALS
+    return [text, *(text[: -len(end)] + instead for end, instead in ends if text.lower().endswith(end))]
 
 
 def _numbered(name: str, kind: str, values: Sequence[str]) -> dict[str, int]:

@@ -335,6 +335,22 @@ def test_a_plural_names_its_thing_unless_it_is_a_name_itself(text: str, label: s
     assert not graph.named("buss"), "no plural ends so, as glass does not"
 
 
+def test_an_article_may_stand_in_the_name_in_the_question_or_in_neither(tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text("the brake pad\tfits\tthe bike\nthe gas\tfits\tbike\ngas\tfits\tthe bike\n")
+    _, graph = read_files([tmp_path / "own.tsv"])
+
+    def named(text: str) -> list[str]:
+        return [graph.entities[place].name for place in graph.named(text)]
+
+    assert named("brake pad") == named("A brake pad") == named("the brake pads") == ["the brake pad"]
+    assert named("the gas") == ["the gas"], "the name to the letter comes first"
+    assert named("gas") == ["gas"]
+    assert set(named("a bike")) == {"the bike", "bike"}
+    thing, relation = parse_question(graph, "the brake pad fits ...?")
+    assert named(thing) == ["the brake pad"]
+    assert graph.relation_text(relation) == "fits"
+
+
 @pytest.mark.parametrize("options", [{"header": True}, {"separator": ";"}, {"encoding": "utf-16"}, {"skip_bad": True}])
 def test_how_a_table_is_read_is_no_question_for_a_graph_that_ships(options: dict[str, object]) -> None:
     with pytest.raises(DataError, match="everyday is read as it ships: leave out header"):
