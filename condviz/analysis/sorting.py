@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 TRIED, FEWEST_TRIED = 40, 4
 """Conditions of the library that are tried on a corpus."""
-READ, APPLYING = 100, 0.25
-"""So many texts are read to see which conditions they tell; this share has to tell one for it to be tried."""
+READ, APPLYING, BEYOND = 100, 0.5, 2.0
+"""So many texts are read to see which conditions they tell; this share has to tell one for it to be tried, and half of
+them by so many logits more than other texts do."""
 SAMPLE = 1_000
 RANDOM_MATRICES = 16
 
@@ -101,10 +102,12 @@ def rank_sorting_conditions(
     texts = [row["text"] for row in corpus.rows(places[:: max(1, len(places) // READ)])]
     if conditions:
         told, tried = (loaded.applies(texts, asked) >= TOLD).mean(axis=0), list(range(len(asked)))
-    else:  # those that most of the texts tell, each meaning once
-        told = tell_library(texts)[0].mean(axis=0)
-        best = np.argsort(-told, kind="stable")[:TRIED]
-        tried = distinct(best[: max(FEWEST_TRIED, int((told >= APPLYING).sum()))].tolist())
+    else:  # those that the texts tell most clearly, each meaning once
+        clear, beyond = tell_library(texts)
+        told, middle = clear.mean(axis=0), np.median(beyond, axis=0)
+        fit = (told >= APPLYING) & (middle >= BEYOND)
+        best = np.lexsort((-middle, ~fit))[:TRIED]
+        tried = distinct(best[: max(FEWEST_TRIED, int(fit.sum()))].tolist())
     size = embed_rows(loaded, part, asked[0]).shape[1]
     draw = np.random.default_rng(0)
     by_chance = [

@@ -155,7 +155,8 @@ class SearchTab:
                 label = "The texts under the condition: first two principal components, coloured by group"
                 self.group_map = plotly_panel(elem_id="cv-search-group-map", label=label, height=360)
         title = "Cross-table: how do the groups under the first two conditions overlap?"
-        with Section(self.page, "crossed", title, self.show_crossing, shown) as self.crossed:
+        divided = [*shown, *self.grouping.components.values()]
+        with Section(self.page, "crossed", title, self.show_crossing, divided) as self.crossed:
             self.crossing = html("", elem_id="cv-search-crossing")
             with gr.Column(visible=False) as self.flow_box:
                 label = "Groups under both conditions; a ribbon is as wide as there are texts in both"
@@ -291,9 +292,10 @@ class SearchTab:
         found = yield from self._run(self.groups, shown, group_by, 1, "Grouping the texts.", options)
         yield _drawn(found, plots.plot_groups, self.grouped, self.group_box, self.group_map)
 
-    def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
-        """Divide the corpus by the first two conditions, and show how the groups meet."""
-        found = yield from self._run(self.crossed, shown, condviz.cross_table, 2, "Grouping the texts twice.")
+    def show_crossing(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
+        """Divide the corpus by the first two conditions, as Groups does, and show how the groups meet."""
+        options = self.grouping.check(fields)
+        found = yield from self._run(self.crossed, shown, condviz.cross_table, 2, "Grouping the texts twice.", options)
         yield _drawn(found, plots.plot_flows, self.crossing, self.flow_box, self.flows)
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:

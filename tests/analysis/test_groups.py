@@ -101,7 +101,7 @@ def test_a_cross_table_counts_how_groups_meet(model: HyperCL, corpus: Corpus) ->
     assert found.information == pytest.approx(0, abs=0.05)
     assert len(found.to_frame()) == 9
     assert found.to_dict()["second"]["condition"] == COLOUR
-    assert "little to do with each other" in found._repr_html_()
+    assert "has little to do with how they divide" in found._repr_html_()
 
 
 def test_twins_share_one_thing_and_not_the_other(
@@ -140,7 +140,9 @@ def test_of_the_library_those_are_tried_that_the_texts_tell(
 ) -> None:
     known = ["the sport", "the weather", "the number of people", "the price", "the mood of the people"]
     told = np.array([name in known for name in library_conditions()])
-    monkeypatch.setattr(sorting, "tell_library", lambda texts: (np.tile(told, (len(texts), 1)), None))
+    monkeypatch.setattr(
+        sorting, "tell_library", lambda texts: (np.tile(told, (len(texts), 1)), np.tile(9.0 * told, (len(texts), 1)))
+    )
     monkeypatch.setattr(sorting, "distinct", lambda places: places[:4])
     found = rank_sorting_conditions(corpus, groups=3, model=model)
     assert len(found.conditions) == 4

@@ -56,6 +56,10 @@ def grouped(tab: SearchTab) -> Callable[[Searches | None], Iterator[dict]]:
     return lambda found: tab.show_groups(found, "kmeans", 3)
 
 
+def crossed_by(tab: SearchTab) -> Callable[[Searches | None], Iterator[dict]]:
+    return lambda found: tab.show_crossing(found, "kmeans", 3)
+
+
 def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> None:
     done = last(tab.search(*FORM, None))
     found = done[tab.shown]
@@ -93,7 +97,7 @@ def test_bad_input_is_told(tab: SearchTab) -> None:
         last(tab.search(" ", *FORM[1:], None))
     with pytest.raises(DataError, match="not here any more"):
         last(tab.search(*FORM[:2], "upload-9", *FORM[3:], None))
-    for needs_a_result in (grouped(tab), tab.show_crossing, tab.show_twins, tab.show_sorting):
+    for needs_a_result in (grouped(tab), crossed_by(tab), tab.show_twins, tab.show_sorting):
         with pytest.raises(DataError, match="Press Search first"):
             last(needs_a_result(None))
 
@@ -203,7 +207,7 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     drawn = json.loads(done[tab.group_map]["figure"])["data"]
     assert sum(len(trace["ids"]) for trace in drawn) == 6
     assert "no group" in last(tab.show_groups(found, "hdbscan", 8))[tab.grouped]
-    crossed = last(tab.show_crossing(found))
+    crossed = last(crossed_by(tab)(found))
     assert "the mood" in crossed[tab.crossing]
     assert sum(json.loads(crossed[tab.flows]["figure"])["data"][0]["counts"]) == 6
     assert "No two of these texts" in last(tab.show_twins(found))[tab.pairs], "six of them, by models of no training"
@@ -260,7 +264,7 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
         assert f"· {told}" in plots.columns([missed]), "as the headline says it"
     assert plots.columns([far, other]).count("hardly alike</b> ·") == 1 + len(other.hits), "not by colour alone"
     common = replace(far, hits=(replace(far.hits[0], percentile=98.0),))
-    assert "None stands out" in plots.headline([common]), "98 % and not sure would contradict each other"
+    assert "it does not stand out" in plots.headline([common]), "98 % and not sure would contradict each other"
     assert "not sure" not in plots.columns([common])
     assert "many pairs of these texts are as close" in plots.columns([common])
 
