@@ -70,6 +70,7 @@
       this.ring = element.querySelector(".cv-figure-ring");
       this.bus = join(this.settings.link, {
         element, select: (ids) => this.select(ids), mark: (id) => this.mark(id), zoom: (ranges) => this.zoom(ranges),
+        fit: () => this.fit(),
       });
       this.plot.style.height = `${this.settings.height}px`;
       this.tools();
@@ -297,6 +298,19 @@
       if (!factor) this.zoomed = false;
     }
 
+    /** Zoom to the selected points: linked figures have them elsewhere, so each to its own. */
+    async fit() {
+      const spots = (this.selected ?? []).map((id) => this.places?.get(id)).filter(Boolean);
+      if (!spots.length || !this.plot._fullLayout?.xaxis) return;
+      const [x, y] = ["x", "y"].map((letter) => {
+        const at = spots.map(([trace, point]) => this.plot._fullData[trace][letter][point]);
+        const [low, high] = [Math.min(...at), Math.max(...at)];
+        const edge = 0.1 * (high - low || 1);
+        return [low - edge, high + edge];
+      });
+      await this.zoom({ x, y });
+    }
+
     home() {
       const { xaxis, yaxis } = JSON.parse(this.asked).layout;
       const whole = (name, axis) => (axis?.range ? { [`${name}.range`]: axis.range } : { [`${name}.autorange`]: true });
@@ -358,7 +372,7 @@
       const all = (this.places?.size ?? 0).toLocaleString("en");
       const line = this.root.querySelector(".cv-figure-count");
       line.textContent = !this.places?.size ? "" : chosen ? `${chosen.toLocaleString("en")} / ${all} points` : `${all} points`;
-      this.root.querySelector('[data-tool="clear"]').hidden = !chosen;
+      for (const tool of ["fit", "clear"]) this.root.querySelector(`[data-tool=${tool}]`).hidden = !chosen;
     }
 
     message() {
@@ -405,6 +419,7 @@
     tools() {
       const actions = {
         pan: () => this.tool("pan"), lasso: () => this.tool("lasso"), select: () => this.tool("select"), clear: () => this.release(),
+        fit: () => { this.fit(); this.bus.send("fit"); },
         in: () => this.magnify(0.8), out: () => this.magnify(1.25), reset: () => this.magnify(0), play: () => this.play(),
         png: () => this.save("png"), svg: () => this.save("svg"), html: () => this.saveHtml(),
       };

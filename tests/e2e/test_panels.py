@@ -62,6 +62,7 @@ def test_points_are_chosen_in_both_figures_by_hand_and_by_python(open_panels: Ca
     page = open_panels()
     a_lasso_reaches_python(page)
     python_selects_and_marks(page)
+    each_figure_fits_to_what_is_selected(page)
     new_data_keep_zoom_and_selection(page)
     messages_are_text(page)
     a_fallback_is_drawn_only_where_no_figure_has_come(page)
@@ -89,6 +90,16 @@ def python_selects_and_marks(page: Page) -> None:
     for name in ("left", "right"):
         expect(frame(page, name)).to_have_attribute("data-marked", "7")
         expect(page.locator(f"#{name} .cv-figure-ring")).to_be_visible()
+
+
+def each_figure_fits_to_what_is_selected(page: Page) -> None:
+    expect(page.locator("#alone [data-tool=fit]")).to_be_hidden()
+    page.locator("#left [data-tool=fit]").click()
+    both = "() => ['left', 'right'].map((id) => document.querySelector(`#${id} .cv-figure-plot`)._fullLayout.xaxis.range)"
+    page.wait_for_function(f"() => ({both})().every(([low, high]) => high - low < 2.2)")
+    assert ranges(page, "left") != ranges(page, "right"), "the points lie elsewhere there"
+    page.locator("#left [data-tool=reset]").click()
+    page.wait_for_function(f"() => ({both})().every(([low, high]) => low === -1.1 && high === 1.1)")
 
 
 def new_data_keep_zoom_and_selection(page: Page) -> None:
