@@ -79,9 +79,11 @@
     if (stateful) letGo = setTimeout(hold, HOLD_MS, false);
     wanted = opened();
     unfolded.clear();
+    folded.clear();
   };
-  // The parts of an answer are drawn one after the other: it may fold a section after its result has come.
-  const unfolded = new Set();
+  // The parts of an answer are drawn one after the other: it may fold a section after its result has come, or so long
+  // before it that the address has lost the section.
+  const [unfolded, folded, byHand] = [new Set(), new Set(), new Set()];
   const openWanted = () => {
     unfolded.clear();
     for (const part of wanted.splice(0)) {
@@ -101,7 +103,8 @@
     const answers = pending && fresh && (!first || !stateful);
     shown = link;
     if (fresh && !pending && before !== undefined) {  // what was open is of the answer before, which folded it: it is asked anew
-      wanted = opened();
+      wanted = [...new Set([...opened(), ...folded])];
+      folded.clear();
       openWanted();
     }
     keys = (element.dataset.keys || "").split(" ");
@@ -211,7 +214,11 @@
   document.addEventListener("click", (event) => {
     const pressed = event.target.closest?.(".cv-section > button.label-wrap");
     if (!pressed) return;
-    if (event.isTrusted) unfolded.delete(name(pressed.parentElement));
+    const part = name(pressed.parentElement);
+    if (event.isTrusted) {
+      byHand.add(part);
+      for (const set of [unfolded, folded]) set.delete(part);
+    }
     const toggled = new MutationObserver(() => { toggled.disconnect(); noteOpen(); });
     toggled.observe(pressed, { attributeFilter: ["class"] });
   }, true);
@@ -219,7 +226,11 @@
   new MutationObserver((changes) => {
     if (pending) return;
     const heads = changes.map(({ target }) => target).filter((target) => target.matches(".cv-section > button.label-wrap"));
-    for (const { parentElement } of heads) if (!isOpen(parentElement) && unfolded.delete(name(parentElement))) openSection(parentElement, false);
+    for (const { parentElement: part } of heads) {
+      if (byHand.delete(name(part)) || isOpen(part)) continue;
+      if (unfolded.delete(name(part))) openSection(part, false);
+      else folded.add(name(part));
+    }
     if (heads.length) setTimeout(noteOpen, FOLD_MS);
   }).observe(document.documentElement, { subtree: true, attributeFilter: ["class"] });
   document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
