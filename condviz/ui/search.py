@@ -193,7 +193,8 @@ class SearchTab:
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
         self.page.on_models(self.model, self.choices)
-        filled, chosen = [self.corpus, self.used, *done], [self.file, self.own.reading]
+        filled = [self.query, self.conditions, self.corpus, self.used, *done]
+        chosen = [self.file, self.own.reading]
         connect(self.run.click, self.search_here, [self.used, *chosen, *asked], filled, **main)
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
         to_hits = "() => document.querySelector('#cv-search-result').scrollIntoView({ block: 'center' })"
@@ -283,8 +284,14 @@ class SearchTab:
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = corpora.Texts(Path(own.path).name, texts, columns)
         yield {self.corpus: self._menu(key), self.used: own}
-        yield from self.search(query, conditions, key, *rest)
-        yield {self.notice: notice("", " ".join(["These are your texts.", *notes]), tone="info")}
+        told = ["These are your texts."]
+        if asks := dict(TRIES).get(query.strip()):  # which is about other texts
+            asked = "" if tuple(lines(conditions)) == asks else conditions
+            yield {self.query: "", self.conditions: asked, self.result: _dimmed(rest[-1])}
+            told.append("Write a sentence like those you look for, and what to compare, then press Search.")
+        else:
+            yield from self.search(query, conditions, key, *rest)
+        yield {self.notice: notice("", " ".join([*told, *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401

@@ -102,6 +102,16 @@ def test_bad_input_is_told(tab: SearchTab) -> None:
             last(needs_a_result(None))
 
 
+def test_own_texts_are_not_asked_the_question_of_an_example(tab: SearchTab, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("\n".join(SENTENCES), encoding="utf-8")
+    query, conditions = TRIES[0]
+    done = last(tab.upload(str(file), None, query, "\n".join(conditions), *FORM[2:], None))
+    assert (done[tab.query], done[tab.conditions], tab.shown in done) == ("", "", False)
+    assert "press Search" in done[tab.notice]
+    assert last(tab.upload(str(file), None, query, "the mood", *FORM[2:], None))[tab.conditions] == "the mood"
+
+
 @pytest.mark.parametrize(
     ("query", "conditions", "corpus"), [(" ", "", ""), ("", "a\nb\nc\nd", ""), ("", "", "upload-9")]
 )
