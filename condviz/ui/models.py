@@ -69,7 +69,7 @@ class View:
 
     model: str = ""
     metric: str = "pair_accuracy"
-    by: str = MEAN
+    by: str = PART
 
     @property
     def link(self) -> str:

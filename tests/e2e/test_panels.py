@@ -95,7 +95,9 @@ def python_selects_and_marks(page: Page) -> None:
 def each_figure_fits_to_what_is_selected(page: Page) -> None:
     expect(page.locator("#alone [data-tool=fit]")).to_be_hidden()
     page.locator("#left [data-tool=fit]").click()
-    both = "() => ['left', 'right'].map((id) => document.querySelector(`#${id} .cv-figure-plot`)._fullLayout.xaxis.range)"
+    both = (
+        "() => ['left', 'right'].map((id) => document.querySelector(`#${id} .cv-figure-plot`)._fullLayout.xaxis.range)"
+    )
     page.wait_for_function(f"() => ({both})().every(([low, high]) => high - low < 2.2)")
     assert ranges(page, "left") != ranges(page, "right"), "the points lie elsewhere there"
     page.locator("#left [data-tool=reset]").click()
