@@ -179,7 +179,8 @@ class Ratings:
         if is_missing(cell):
             return None
         try:
-            value = float(self.words.get(fold_name(cell), cell.replace(",", ".")))  # there are no thousands of points
+            # There are no thousands of points.
+            value = float(self.words.get(fold_name(cell), cell.strip().removesuffix("%").replace(",", ".")))
         except ValueError:
             return math.nan
         return None if value == HIDDEN_LABEL < self.low else value

@@ -289,6 +289,8 @@ class RatedTable:
     """Those that can be used, in the order of the file, each with a rating; none twice."""
     paired: int
     """Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares."""
+    several: int
+    """Sentence pairs with two rated conditions or more, whose order can be right or wrong."""
     notes: tuple[str, ...]
     """What the reader should know, a sentence each."""
 
@@ -328,7 +330,7 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
     )
     notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
     sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
-    return RatedTable(name, rows, int((sizes == 2).sum()), notes)
+    return RatedTable(name, rows, int((sizes == 2).sum()), int((sizes > 1).sum()), notes)
 
 
 def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:

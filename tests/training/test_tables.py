@@ -34,7 +34,9 @@ def read(folder: Path, rows: list[tuple[object, ...]], columns: Any = SAME) -> R
 def test_a_good_table_is_counted(tmp_path: Path) -> None:
     rows = [*pairs(30), ("a 0", "b 0", "the x", 1), ("a 1", "b 1", "the x", 3), ("a 2", "b 2", "the z", "")]
     table = read(tmp_path, rows)
-    assert (len(table.rows), table.paired, table.batching) == (60, 30, "pairs")
+    assert (len(table.rows), table.paired, table.several, table.batching) == (60, 30, 30, "pairs")
+    third = [*rows, ("a 3", "b 3", "the z", 2)]
+    assert (read(tmp_path, third).paired, read(tmp_path, third).several) == (29, 30)
     assert next(row.label for row in table.rows if (row.sentence1, row.condition) == ("a 1", "the x")) == 2
     assert len(table.notes) == 2
     single = [(f"a {i}", f"b {i}", "the x", 1 + i % 5) for i in range(40)]

@@ -214,6 +214,12 @@ def test_rows_without_a_rating_teach_nothing_and_do_not_count(tmp_path: Path) ->
         assert f"{usable} of 25 rows" in box.open(write(tmp_path, PAIR + rows))[box.view]
 
 
+def test_percentages_are_numbers(tmp_path: Path) -> None:
+    seen = inspect(RATED, Reading(write(tmp_path, PAIR + "a,b,c,20 %\nd,e,f,100%\n")))
+    assert (seen.reading.scale, seen.reading.problem) == ((0.0, 100.0), "")
+    assert [pair.label for pair in seen.reading.pairs().pairs] == [1.8, 5.0]
+
+
 def test_ratings_that_are_words_are_told_with_their_row(tmp_path: Path) -> None:
     words = inspect(RATED, Reading(write(tmp_path, PAIR + "a,b,c,hoch\nd,e,f,niedrig\n")))
     told = "All ratings in label are words (the first, 'hoch', in row 1 (line 2)). Write beside each, in Labels,"
