@@ -234,6 +234,8 @@ class LinkProfile(Result):
     nearest: tuple[str, ...]
     """Labels of the entities most like this one without any relation."""
     reliability: LinkReliability | None
+    asked: bool = False
+    """Whether the first question was asked, and not chosen for the entity."""
 
     @property
     def entity(self) -> str:

@@ -139,6 +139,7 @@ def describe_entity(
         ),
         nearest=tuple(predictor.nearest(head)),
         reliability=predictor.reliability,
+        asked=bool(first),
     )
 
 

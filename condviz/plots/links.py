@@ -55,6 +55,7 @@ def headline(profile: LinkProfile) -> Markup:
         clauses=[text for text in map(_clause, sensible) if text],
         first=sensible[0] if sensible else first,
         told=bool(sensible),
+        lost=first.question if profile.asked and first not in sensible else "",
     )
 
 

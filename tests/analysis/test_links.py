@@ -251,6 +251,7 @@ def test_a_question_is_answered_first_and_drawn(everyday: LinkPredictor) -> None
     assert "<svg" in drawn
     assert "cv-guess" in drawn
     assert "not in the graph" in headline(profile)
+    assert "eat? I don’t know. “hiker”" in headline(describe_entity(everyday.model, "What does a hiker eat?"))
     assert "cv-guess" not in neighbourhood(describe_entity(everyday.model, "bee"))
     with pytest.raises(DataError, match="is a question"):
         condviz.predict_links(everyday.model, "What does a cow eat?", "eats")
