@@ -5,6 +5,7 @@
     const group = condviz.join("map", { element });
     element.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
+      if (button?.dataset.act === "value") group.send("follow");  // to what is chosen, and back to the whole map
       if (button) send({ ...button.dataset });
     });
     element.addEventListener("mouseover", (event) => {

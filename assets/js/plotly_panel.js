@@ -4,6 +4,8 @@
   const { css, decode, forPresent, resolve, template, webgl, saveImage, savePage } = window.condviz.figure;
   const SVG_LIMIT = 5000; // more is not fluid without WebGL
   const SHARP_LIMIT = 1500; // up to here SVG is fluid everywhere, and sharper
+  const MOST_NAMED = 40;
+  const NAMES = [[30, 1], [30, -1], [14, 1], [14, -1]]; // characters, and the side: the first that finds room
   const ANIMATION_MS = 1100;
   const REST_MS = 1000;
   const COARSE = matchMedia("(pointer: coarse)").matches;
@@ -70,7 +72,7 @@
       this.ring = element.querySelector(".cv-figure-ring");
       this.bus = join(this.settings.link, {
         element, select: (ids) => this.select(ids), mark: (id) => this.mark(id), zoom: (ranges) => this.zoom(ranges),
-        fit: () => this.fit(),
+        fit: () => this.fit(), follow: () => { this.following = true; },
       });
       this.plot.style.height = `${this.settings.height}px`;
       this.tools();
@@ -108,6 +110,7 @@
       this.keepZoom(figure.layout);
       figure.layout.dragmode = this.dragmode ?? (COARSE ? false : figure.layout.dragmode ?? "pan");
       this.figure = figure;
+      this.labels = figure.layout.annotations ?? [];
       await this.paint();
       this.still?.remove();
       if (first) {
@@ -124,6 +127,7 @@
     /** Draw the data, and what is selected once more on top of it: in front of all others, which turn grey. */
     async paint() {
       const { data, layout } = this.figure;
+      layout.annotations = this.labels;  // those of points that a zoom to them has named have gone
       data.forEach((trace, i) => {
         trace.selectedpoints = this.positions(i);
         trace.unselected = { marker: { color: css("--cv-cat-other"), opacity: 0.25 } };
@@ -261,6 +265,10 @@
       this.figure.layout.selections = [];
       this.figure.layout.selectionrevision = this.selected;  // else plotly keeps the points and the frame of a lasso
       await this.paint();
+      const [follows, followed] = [this.following && Boolean(this.selected), this.followed];
+      [this.following, this.followed] = [false, follows];
+      if (follows) await this.fit();
+      else if (followed) await this.magnify(0);
     }
 
     /** Plotly answers changes of ours with the events of a reader's action; those must not be taken for one. */
@@ -293,7 +301,7 @@
       };
       const change = factor
         ? { "xaxis.range": scaled(layout.xaxis), "yaxis.range": scaled(layout.yaxis) }
-        : this.home();
+        : { ...this.home(), annotations: this.labels };
       await window.Plotly.relayout(this.plot, change);
       if (!factor) this.zoomed = false;
     }
@@ -309,6 +317,33 @@
         return [low - edge, high + edge];
       });
       await this.zoom({ x, y });
+      if (spots.length <= MOST_NAMED) await this.quietly(() => window.Plotly.relayout(this.plot, { annotations: this.names(spots) }));
+    }
+
+    /** Return the beginning of the text of each point as a label beside it, where there is no other label nor point. */
+    names(spots) {
+      const { xaxis, yaxis } = this.plot._fullLayout;
+      const points = spots.map(([trace, place]) => {
+        const { x, y } = this.plot._fullData[trace];
+        return { trace, place, x: x[place], y: y[place], at: xaxis.d2p(x[place]), up: yaxis.d2p(y[place]) };
+      });
+      const taken = points.map(({ at, up }) => ({ left: at - 7, right: at + 7, up }));
+      const named = [];
+      for (const { trace, place, x, y, at, up } of points) {
+        const words = (this.read(this.plot._fullData[trace].text?.[place]) ?? "").split("\n")[0];
+        for (const [most, side] of NAMES) {
+          const text = words.length > most ? `${words.slice(0, most).trimEnd()}…` : words;
+          const ends = [at + side * 10, at + side * (10 + 6.5 * text.length)].sort((one, other) => one - other);
+          const box = { left: ends[0], right: ends[1], up };
+          const free = taken.every((one) => Math.abs(one.up - up) > 15 || one.right < box.left || one.left > box.right);
+          if (!text || !free || box.left < 0 || box.right > xaxis._length) continue;
+          taken.push(box);
+          const shown = text.replace(/[&<]/g, (mark) => ({ "&": "&amp;", "<": "&lt;" })[mark]);
+          named.push({ x, y, text: shown, showarrow: false, xshift: side * 9, xanchor: side > 0 ? "left" : "right", font: { size: 12 } });
+          break;
+        }
+      }
+      return named;
     }
 
     home() {
@@ -334,13 +369,14 @@
     }
 
     // ---- reading
+    /** A number stands for one of the texts that the figure sends once. */
+    read(text) { return typeof text === "number" ? this.plot._fullLayout.meta.texts[text] : text; }
+
     showTip(event, pin) {
       const point = event.points[0];
-      // A number stands for one of the texts that the figure sends once.
-      const read = (text) => (typeof text === "number" ? this.plot._fullLayout.meta.texts[text] : text);
-      const words = read(point.text ?? point.data.text?.[point.pointNumber]);
+      const words = this.read(point.text ?? point.data.text?.[point.pointNumber]);
       if (!words || point.data.hoverinfo !== "none") return;
-      const labels = [].concat(point.customdata ?? []).map(read);
+      const labels = [].concat(point.customdata ?? []).map((text) => this.read(text));
       const line = document.createElement("p");
       line.textContent = words;
       line.dir = "auto";

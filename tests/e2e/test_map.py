@@ -109,6 +109,8 @@ def search_and_legend_light_up_points(page: Page) -> None:
     expect(page.get_by_test_id("map-count")).to_contain_text("night")
     page.locator(".cv-map-key").nth(1).click()
     expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
+    for side in ("before", "after"):  # it zooms to them, and names those that have room
+        expect(page.locator(f"#cv-map-{side} .annotation", has_text="…").first).to_be_visible()
     expect(page).to_have_url(re.compile("v="))
     page.go_back()
     expect(page.get_by_test_id("map-count")).to_contain_text("night")
