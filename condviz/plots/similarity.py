@@ -215,6 +215,21 @@ def misordered(comparison: Comparison) -> tuple[str, str] | None:
     return (high, low) if gap >= 0 else None
 
 
+def agreement(table: Comparison) -> str:
+    """Return how many trained models agree with the first on which condition is higher, of those that are told."""
+    trained = [row for row, info in enumerate(table.models) if info.trained]
+    told = np.flatnonzero(~table.untold)
+    if len(told) < 2 or len(trained) < 2:
+        return ""
+    places = table.percentiles[0, told]
+    high, low = told[places.argmax()], told[places.argmin()]
+    agree = sum(table.percentiles[row, high] > table.percentiles[row, low] for row in trained)
+    return (
+        f"{agree} of {len(trained)} trained models find the two more alike under “{table.conditions[high]}” than under "
+        f"“{table.conditions[low]}”."
+    )
+
+
 def matrix(comparison: Comparison) -> Markup:
     """Render models x conditions as a table; the colour shows the change against no condition."""
     rows = []

@@ -230,7 +230,7 @@ class CompareTab:
         work = self.pool.run(condviz.compare, names, *pair, comparison.conditions)
         table = yield from self.models.follow(work, f"Scoring with {len(names)} models.")
         matrix = similarity.matrix(table)
-        view = render("compare/models.html", headline=_agreement(table), matrix=matrix, missing=missing)
+        view = render("compare/models.html", headline=similarity.agreement(table), matrix=matrix, missing=missing)
         yield {self.matrix: noted(view, untrained="1" if untrained else "")}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
@@ -434,21 +434,6 @@ def _before(comparison: Comparison, shown: Comparison | None) -> dict[str, float
     old = dict(zip(shown.conditions, shown.percentiles[0].tolist(), strict=True))
     new = dict(zip(comparison.conditions, comparison.percentiles[0].tolist(), strict=True))
     return {condition: place for condition, place in old.items() if abs(place - new.get(condition, place)) >= 1}
-
-
-def _agreement(table: Comparison) -> str:
-    """Return how many trained models agree with the first on which condition is higher, of those that are told."""
-    trained = [row for row, info in enumerate(table.models) if info.trained]
-    told = np.flatnonzero(~table.untold)
-    if len(told) < 2 or len(trained) < 2:
-        return ""
-    places = table.percentiles[0, told]
-    high, low = told[places.argmax()], told[places.argmin()]
-    agree = sum(table.percentiles[row, high] > table.percentiles[row, low] for row in trained)
-    return (
-        f"{agree} of {len(trained)} trained models find the two more alike under “{table.conditions[high]}” than under "
-        f"“{table.conditions[low]}”."
-    )
 
 
 TAB = Tab("compare", "Compare", CompareTab)

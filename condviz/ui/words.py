@@ -59,9 +59,8 @@ class WordsTab:
                 fails = {name: " (where it fails)" for name in FAILING}
                 chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
                 script = "condviz.examples(element, (data) => trigger('example', data));"
-                self.tries = html(
-                    tries(chips, carried="Your texts from Compare"), elem_id="cv-words-tries", script=script
-                )
+                offered = tries(chips, carried="Your texts from Compare")
+                self.tries = html(offered, elem_id="cv-words-tries", script=script)
         self.shown, self.carried = gr.State(None), gr.State("")
         self._sections()
         self._connect()
@@ -137,8 +136,8 @@ class WordsTab:
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.head_condition]
         controls += [self.figure_condition, *self.deleting.components.values()]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        own = [*asked, self.carried], [self.sentence2, *done]
-        connect([self.run.click, self.model.input], self.read_own, *own, **main)
+        typed = [self.run.click, self.model.input]
+        connect(typed, self.read_own, [*asked, self.carried], [self.sentence2, *done], **main)
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, self.carried, *done, *controls]
         self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)

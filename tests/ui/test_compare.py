@@ -15,6 +15,7 @@ import pytest
 import condviz
 from condviz.data.examples import load_examples
 from condviz.errors import DataError, UnknownModelError
+from condviz.plots import similarity
 from condviz.types import Comparison
 from condviz.ui import compare, export
 from condviz.ui.app import Settings, build_app
@@ -172,8 +173,8 @@ def test_all_models_counts_trained_ones_only(tab: compare.CompareTab) -> None:
     assert "of 2 trained models" in str(last(tab.all_models(shown, False))[tab.matrix])
     untold = replace(shown, models=shown.models * 2, percentiles=np.repeat(shown.percentiles, 2, axis=0),
                      applies=np.zeros_like(shown.applies))  # fmt: skip
-    assert compare._agreement(replace(untold, applies=np.ones_like(shown.applies)))
-    assert compare._agreement(untold) == ""
+    assert similarity.agreement(replace(untold, applies=np.ones_like(shown.applies)))
+    assert similarity.agreement(untold) == ""
 
 
 def test_exported_python_prints_the_same_numbers(
