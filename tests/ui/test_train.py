@@ -105,6 +105,7 @@ def test_every_shipped_recipe_fills_the_fields(tab: train.TrainTab) -> None:
 
 def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
     text = "# mine\n" + recipe_text.compose("quick", "mine", None)
+    assert 'name = "bank-desk"' in recipe_text.compose("quick", " bank desk", None), "no space in a folder's name"
     changed = recipe_text.write_field(text, ("loss", "temperature"), 0.5)
     assert changed.startswith("# mine\n")
     assert recipe_text.parse(changed)["loss"]["temperature"] == 0.5

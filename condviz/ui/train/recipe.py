@@ -90,7 +90,7 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str 
     The table is {"table": paths, "batching", "rows"}; None takes the example, which all have learnt from.
     """
     document: Any = tomlkit.parse(read_preset(preset))
-    document["name"] = str(name or "").strip()
+    document["name"] = "-".join(str(name or "").split())
     if table is not None:
         _start_from(document, preset, best_start() if start is None else start)
     sources = EXAMPLE
@@ -198,7 +198,7 @@ def apply_changes(base: str, changes: Mapping[str, str]) -> str:
         return tomlkit.dumps(document)
     for key, text in changes.items():
         if key == "name":
-            base = write_field(base, ("name",), text)
+            base = write_field(base, ("name",), "-".join(text.split()))
         elif key in FIELDS:
             path, label, kind = FIELDS[key]
             base = write_field(base, path, text if isinstance(kind, list | str) else _number(label, text))
