@@ -169,8 +169,8 @@ def choose_probes(recipe: SentenceRecipe) -> list[tuple[str, str, str]]:
     if len(told) >= PROBED_PAIRS:
         step = len(told) // PROBED_PAIRS
         return [row.texts for pair in told[: step * PROBED_PAIRS : step] for row in pair]
-    if len(rows) >= 2 * PROBED_PAIRS:
-        return [row.texts for row in (*ranked[:PROBED_PAIRS], *ranked[-PROBED_PAIRS:])]
+    if half := min(len(rows) // 2, PROBED_PAIRS):
+        return [row.texts for row in (*ranked[:half], *ranked[-half:])]
     return [
         (example.sentence1, example.sentence2, condition)
         for example in load_examples()[:PROBED_PAIRS]

@@ -50,6 +50,12 @@ def start_instead(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list]:
     return give
 
 
+def test_few_rows_that_are_held_back_are_all_watched(tmp_path: Path) -> None:
+    recipe = toy_recipe(tmp_path)
+    Path(recipe.validation[0].path).write_text(HEADER + "a,b,c,4\nd,e,f,2\ng,h,i,1\n")
+    assert preflight.choose_probes(recipe) == [("a", "b", "c"), ("g", "h", "i")]
+
+
 def measured(**changes: Any) -> probe.Measured:
     nothing = dict.fromkeys(("preparation", "batch", "update", "scoring", "encoding"), 0.0)
     return probe.Measured(**nothing | {"memory": GB, "available": 8 * GB, "fitting_rows": 8, "cut_texts": 0} | changes)

@@ -12,7 +12,7 @@ from condviz.analysis.errors.filters import quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import GroupErrors
 from condviz.analysis.errors.rewrites import Rewritten
-from condviz.analysis.errors.slices import SIGNIFICANT, Slice
+from condviz.analysis.errors.slices import MIN_SUPPORT, SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
 from condviz.evaluation.metrics import LEAST, counted
@@ -120,7 +120,14 @@ def slices(study: ErrorStudy, target: str) -> Markup:
          "said": _against_rest(study, target, one)}
         for one in (sure or weak)[:SHOWN]
     ]  # fmt: skip
-    shown = {"search": search, "sure": len(sure), "rows": rows, "targets": titles, "target": target}
+    shown = {
+        "search": search,
+        "sure": len(sure),
+        "rows": rows,
+        "targets": titles,
+        "target": target,
+        "fewest": 2 * MIN_SUPPORT,
+    }
     return render("errors/slices.html", rated=int((study.mask & study.study.rated).sum()), **shown)
 
 
