@@ -28,9 +28,11 @@ FITTING = 6
 """Conditions of the library that are tried for a pair, at most: those that it tells most clearly."""
 ANY_TEXT = ("the topic", "the tone", "the activity")
 """Conditions of the library that nearly every text tells: tried where others are fewer."""
-SURE, BEYOND, CLEAR = 0.7, 1.2, 2.5
+SURE, BEYOND = 0.7, 1.2
 """What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
-texts get, in one of two sentences at least so many: the estimate is high for some conditions whatever the text."""
+texts get: the estimate is high for some conditions whatever the text."""
+CLEAREST = 0.55
+"""Of how clearly the clearest condition is told, others have to reach so much."""
 OTHERS = 80
 """Sentences that tell what other texts get."""
 SAME_WORDING = 0.6
@@ -150,33 +152,52 @@ def library_conditions() -> tuple[str, ...]:
 
 
 @cache
-def _usual() -> np.ndarray:
-    """Return what the texts of the reference pairs get on average under each condition of the library, (m,) logits."""
+def _usual() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what texts of the reference pairs get under the conditions of the library, (m,) each.
+
+    The mean of the logits; mean and standard deviation of how near they lie to them, as cosines without training.
+    """
     from condviz.encoder.applies import logits
 
     texts = list(dict.fromkeys(pair.sentence1 for pair in reference_pairs()))
-    return logits(texts[:: max(1, len(texts) // OTHERS)], library_conditions()).mean(dim=1).numpy()
+    others = texts[:: max(1, len(texts) // OTHERS)]
+    near = _units(others) @ _units(library_conditions()).T
+    return logits(others, library_conditions()).mean(dim=1).numpy(), near.mean(axis=0), near.std(axis=0)
+
+
+def _units(texts: Sequence[str]) -> np.ndarray:
+    vectors = load("minilm").encode_sentences(list(texts))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Estimate which conditions of the library texts tell.
 
     Returns:
-        (n, m) bool: those that each text clearly tells; and (n, m) float32: by how many logits more than other texts.
+        (n, m) bool: those that each text may tell; and (n, m) float32, how clearly: by how many logits more than other
+        texts, plus by how many standard deviations it lies nearer to the condition than they do.
     """
     from condviz.encoder.applies import logits
 
+    usual, near, spread = _usual()
     found = logits(texts, library_conditions()).T.numpy()
-    beyond = found - _usual()
-    return (found >= np.log(SURE / (1 - SURE))) & (beyond >= BEYOND), beyond
+    clear = found - usual + (_units(texts) @ _units(library_conditions()).T - near) / spread
+    return (found >= np.log(SURE / (1 - SURE))) & (found - usual >= BEYOND), clear
+
+
+def clearest(told: np.ndarray, clear: np.ndarray) -> list[int]:
+    """Return the conditions of the library that are told, (m,) bool, the clearest first, each meaning once.
+
+    Left out are those that are told far less clearly, (m,), than the first.
+    """
+    order = [place for place in np.argsort(-clear, kind="stable").tolist() if told[place]]
+    return distinct([place for place in order if clear[place] >= CLEAREST * clear[order[0]]])
 
 
 def distinct(places: Sequence[int]) -> list[int]:
     """Leave out conditions of the library that mean about the same as one before them."""
     chosen = [library_conditions()[place] for place in places]
-    vectors = load("minilm").encode_sentences(chosen)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    kept: list[int] = []
+    vectors, kept = _units(chosen), []
     for row in range(len(chosen)):
         if not kept or (vectors[kept] @ vectors[row]).max() < SAME_WORDING:
             kept.append(row)
@@ -189,11 +210,10 @@ def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     They are `FITTING` at most. Others, such as the number of animals where there are none, get scores that mean
     nothing. Where both tell less than that of `ANY_TEXT`, these are added.
     """
-    told, beyond = tell_library([sentence1, sentence2])
-    shared = np.flatnonzero(told.all(axis=0) & (beyond.max(axis=0) >= CLEAR))
-    order = shared[np.argsort(-beyond.min(axis=0)[shared], kind="stable")].tolist()
-    others = [library_conditions().index(text) for text in ANY_TEXT]
-    places = distinct([*order, *others] if len(order) < len(others) else order)
+    told, clear = tell_library([sentence1, sentence2])
+    places = clearest(told.all(axis=0), clear.mean(axis=0))
+    if len(places) < len(ANY_TEXT):
+        places = distinct([*places, *map(library_conditions().index, ANY_TEXT)])
     return tuple(library_conditions()[place] for place in places[:FITTING])
 
 

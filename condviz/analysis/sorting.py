@@ -12,7 +12,7 @@ from annotated_doc import Doc
 from annotated_types import Interval
 from scipy import special
 
-from condviz.analysis.compare import distinct, library_conditions, tell_library
+from condviz.analysis.compare import clearest, distinct, library_conditions, tell_library
 from condviz.analysis.geometry import silhouette
 from condviz.analysis.groups import NumGroups, cluster, open_with_model, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 TRIED, FEWEST_TRIED = 40, 4
 """Conditions of the library that are tried on a corpus."""
-READ, APPLYING, BEYOND = 100, 0.5, 2.0
-"""So many texts are read to see which conditions they tell; this share has to tell one for it to be tried, and half of
-them by so many logits more than other texts do."""
+READ, APPLYING = 100, 0.5
+"""So many texts are read to see which conditions they tell; this share has to tell one for it to be tried."""
 SAMPLE = 1_000
 RANDOM_MATRICES = 16
 
@@ -103,11 +102,11 @@ def rank_sorting_conditions(
     if conditions:
         told, tried = (loaded.applies(texts, asked) >= TOLD).mean(axis=0), list(range(len(asked)))
     else:  # those that the texts tell most clearly, each meaning once
-        clear, beyond = tell_library(texts)
-        told, middle = clear.mean(axis=0), np.median(beyond, axis=0)
-        fit = (told >= APPLYING) & (middle >= BEYOND)
-        best = np.lexsort((-middle, ~fit))[:TRIED]
-        tried = distinct(best[: max(FEWEST_TRIED, int(fit.sum()))].tolist())
+        found, each = tell_library(texts)
+        told, clear = found.mean(axis=0), np.median(each, axis=0)
+        tried = clearest(told >= APPLYING, clear)[:TRIED]
+        if len(tried) < FEWEST_TRIED:
+            tried = distinct(np.argsort(-clear, kind="stable")[:FEWEST_TRIED].tolist())
     size = embed_rows(loaded, part, asked[0]).shape[1]
     draw = np.random.default_rng(0)
     by_chance = [

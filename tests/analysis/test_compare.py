@@ -145,8 +145,12 @@ def test_progress_that_raises_stops_the_work(models: list[ConditionalScorer], ca
 def test_conditions_are_offered_that_both_sentences_tell_each_meaning_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     found = fitting("Two men play football in the rain.", "Three women play football in the sun.")
-    assert {"the sport", "the weather", "the number of people"} <= set(found)
-    assert not {"the political issue", "the percentage that is mentioned", "the price"} & set(found)
+    assert {"the game that is played", "the weather"} <= set(found) <= {*library_conditions()}
+    assert not {"the political issue", "the percentage that is mentioned", "the price", "the temperature"} & set(found)
+    laboratory = fitting(
+        "Incubate the samples at 37 degrees for two hours.", "Centrifuge them at 4 degrees for an hour."
+    )
+    assert set(laboratory) <= {"the temperature", "the duration", *ANY_TEXT}
     assert not {"the political issue", "the employer"} & set(fitting("A red bicycle.", "A green bicycle."))
     assert fitting("I hate mondays.", "Stars are burning balls of gas.") == ANY_TEXT
     places = [library_conditions().index(text) for text in ("the sport", "the weather")]
