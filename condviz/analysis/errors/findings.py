@@ -170,7 +170,7 @@ def find_errors(
         selected: Positions of rows that were selected by hand; the slice is then those that meet the filter.
         training_conditions: What counts as seen; None takes what the first model's checkpoint records.
         wordings: Condition -> what it asks for, so that several wordings count as one; None groups them by the vectors
-            of the first model that has some (`group_conditions`), {} leaves each for itself.
+            of the pretrained encoder (`group_conditions`), {} leaves each for itself.
         scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
             can be said about a table: `condviz.read_pairs`.
         seed: Of the resamples.
@@ -196,7 +196,7 @@ def find_errors(
     found = list(score_all(asked, dataset, stored=True, progress=progress))
     dataset = with_training_of(dataset, *(one.info.path or one.name if one.info else "" for one in found))
     if wordings is None and ASPECT not in dataset.extra:
-        wordings = find_wordings(dataset, [one for one in asked if not isinstance(one, str)])
+        wordings = find_wordings(dataset)
     judged = [judge(dataset, one.name, one.values, one.info.full_title if one.info else "") for one in found]
     study = make_study(dataset, *judged, asks=wordings)
     revisions = {one.name: one.info.revision if one.info else "from the file" for one in found}
@@ -204,10 +204,9 @@ def find_errors(
     return analyse(study, filter=filter, selected=selected, exclude_seen=exclude_seen, **settings)
 
 
-def find_wordings(dataset: Dataset, models: Sequence[ConditionalScorer]) -> dict[str, str]:
-    """Group the conditions of rows by the vectors of the first model that has some; {} without one."""
-    able = next((model for model in models if getattr(model, "encodes", False)), None)
-    return {} if able is None else group_conditions(able, [pair.condition for pair in dataset.pairs])
+def find_wordings(dataset: Dataset) -> dict[str, str]:
+    """Group the conditions of rows by their meaning without training: a trained model's own may hold much for alike."""
+    return group_conditions(load("minilm"), [pair.condition for pair in dataset.pairs])
 
 
 def with_training_of(dataset: Dataset, *models: str) -> Dataset:

@@ -176,11 +176,10 @@ class Desk:
         titles = {name: name if name in dataset.stored else self.pool.info(name).full_title for name in names}
         if lost := " and ".join(titles[name] for name in names if name not in scores):
             raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
-        models = [model for name in names if (model := self.pool.loaded(name)) is not None]
         if groups:
             asks = read_groups(groups, (pair.condition for pair in rows.pairs))
         else:
-            asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows, models)
+            asks = {} if "aspect" in rows.extra or self.pool.forks else findings.find_wordings(rows)
         return make_study(
             rows, *(judge(rows, name, values, titles[name]) for name, values in scores.items()), asks=asks
         )

@@ -59,7 +59,7 @@ class Sections:
             self.worst_part.ask(self.column)
             self.worst = html("", elem_id="cv-err-worst", script=presses("filter"))
             with gr.Row(elem_classes="cv-actions", visible=False) as self.grouping:
-                said: dict[str, Any] = {"label": "Conditions that mean the same, a line a group", "lines": 2}
+                said: dict[str, Any] = {"label": "Conditions that may mean the same, a line a group", "lines": 2}
                 said |= {"placeholder": "taste: the flavour; how it tastes", "elem_id": "cv-err-groups"}
                 self.groups = gr.Textbox(max_lines=8, **said)
                 self.regroup = gr.Button("Group like this", elem_id="cv-err-regroup", min_width=120, scale=0)
@@ -171,7 +171,8 @@ class Sections:
 
     def show_exports(self, choice: Choice | None) -> dict:
         choice = needed(choice)
-        found, source = self.desk.found(choice), choice.source.name or choice.source.key
+        resamples, source = resamples_for(self.desk.study(choice)), choice.source.name or choice.source.key
+        found = self.desk.found(choice, resamples=resamples)  # as the figures on the page
         call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []
         call += [("wordings", read_groups(choice.groups, found.study.columns["condition"]))] if choice.groups else []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import condviz
-from condviz.analysis.errors.findings import analyse
+from condviz.analysis.errors.findings import analyse, find_wordings
 from condviz.analysis.errors.study import group_conditions, judge, make_study
 from condviz.evaluation.dataset import make_dataset, row_keys, trained_rows
 from condviz.types import Pair
@@ -21,6 +21,12 @@ def test_wordings_of_one_question_share_a_name(model: str) -> None:
     found = group_conditions(condviz.load(model), PLACES)
     assert list(found) == PLACES
     assert [found[one] for one in PLACES] == ["the place"] * 3 + ["the mood", "the sport", "the sport"]
+
+
+def test_conditions_of_one_domain_are_not_one_question() -> None:
+    asked = ["the manner of the adviser", "the feeling of the mother", "whether the bank informed the customer"]
+    data = make_dataset("t", [Pair("a", "b", condition, 3.0) for condition in [*asked, "the kind of complaint"]])
+    assert len(set(find_wordings(data).values())) == 4, "which a model that was trained holds for alike"
 
 
 def test_vectors_without_a_direction_and_a_single_condition_are_groups_of_their_own() -> None:
