@@ -90,17 +90,20 @@ def _clause(result: LinkAnswers) -> str:
     # Beside what the graph holds, a guess would pass for known.
     said = [item for item in result.leading if item.split] or result.leading
     names = [item.name for item in said[:NAMED]]
-    return clause(names, result.relation, inverse=result.direction == "head") if names else ""
+    told = clause(names, result.relation, inverse=result.direction == "head") if names else ""
+    return f"{told} (a guess)" if told and not (result.guess or said[0].split) else told
 
 
 def _card(result: LinkAnswers, *, told: bool) -> dict[str, object]:
-    leading = result.leading[:SHOWN]
+    # What the graph holds comes before what the model guesses, however sure it is.
+    guesses = [item for item in result.leading if not item.split]
+    leading = [*result.known, *guesses][:SHOWN]
     shown = {item.id for item in leading}
     return {
         "result": result,
         "told": told,
         "leading": [_row(item, result) for item in leading],
-        "others": [_row(item, result) for item in result.answers[len(leading) :]],
+        "others": [_row(item, result) for item in result.answers if item.id not in shown],
         "missed": [item.name for item in result.known if item.id not in shown][:SHOWN],
         "unsure": not (told and result.sensible),
     }
@@ -108,4 +111,9 @@ def _card(result: LinkAnswers, *, told: bool) -> dict[str, object]:
 
 def _row(item: LinkAnswer, result: LinkAnswers) -> dict[str, object]:
     """Return what a line shows; the length of the bar is the cosine, on one scale in all cards."""
-    return {"item": item, "median": result.median, "length": round(100 * min(max(item.score, 0.02), 1), 1)}
+    return {
+        "item": item,
+        "found": item in result.leading,
+        "median": result.median,
+        "length": round(100 * min(max(item.score, 0.02), 1), 1),
+    }

@@ -25,7 +25,7 @@ CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 """End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
 Fixed, so that two screenshots can be compared."""
 CLEARLY = 0.7
-"""What both sentences tell a condition by, at least, to lead in the headline where two of them do: see `applies`."""
+"""How surely both sentences tell a condition, at least, to be the headline's highest, where two are: see `applies`."""
 ALIKE = 67.0
 """Percentile from which a pair is said to be alike."""
 _OF_NUMBERS = re.compile(
@@ -71,7 +71,8 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     places = comparison.percentiles[0]
     known = np.flatnonzero(~comparison.untold).tolist()
     clear = [column for column in known if comparison.applies[:, column].min() >= CLEARLY]
-    leading = clear if len(clear) > 1 else known
+    # What is hardly said makes pairs alike rather than unlike: it may be the lowest, not the highest.
+    leading = [column for column in known if len(clear) < 2 or places[column] <= places[clear].max()]
     untold = [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]]
     who = {name for _, name in untold}
     values: dict = {

@@ -51,6 +51,8 @@ def test_what_the_sentences_clearly_say_leads_and_neither_is_called_silent_alone
     told, places = np.array([[0.9, 0.6, 0.9], [0.9, 0.6, 0.9]], np.float32), np.array([[40, 99, 80]], np.float32)
     shown = replace(comparison, applies=told, percentiles=places)
     assert f"Under <em>{CONDITIONS[2]}" in similarity.headline(shown), "of three, the second is said least clearly"
+    low = similarity.headline(replace(shown, percentiles=np.array([[40, 20, 80]], np.float32)))
+    assert "price" in low.partition("under")[2], "the lowest bar is named in any case"
     told[:, 2] = 0.6
     assert "price&lt;" in similarity.headline(shown).partition("very alike")[0], "one alone has nothing beside it"
     told[0, 0] = told[0, 1] = 0.2
