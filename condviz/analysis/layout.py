@@ -85,7 +85,8 @@ def project(
         notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
     elif made.method == "umap" and fewest <= made.n_neighbors:
         made = replace(made, n_neighbors=fewest - 1)
-        notes.append(f"Of {fewest} different points UMAP keeps all {fewest - 1} neighbours together (n_neighbors).")
+        few = f"A map of {fewest} different points is rough: each has {fewest - 1} neighbours to lie by (n_neighbors)."
+        notes.append(few)
     layouts = []
     for turn, (rows, places) in enumerate(distinct):
         layout = principal_axes(rows)

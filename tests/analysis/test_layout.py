@@ -81,7 +81,7 @@ def test_few_points_are_shown_by_the_pca_and_fewer_than_neighbours_are_noted() -
     assert "at least 5" in notes[0]
     (before, after), made, notes = project(np.vstack([BEFORE[:8]] * 2), AFTER[:16], UMAP)
     assert made == replace(UMAP, n_neighbors=7), "on both sides, what the line of the map tells"
-    assert "all 7 neighbours" in notes[0]
+    assert "each has 7 neighbours" in notes[0]
     for asked, told in zip(project(np.vstack([BEFORE[:8]] * 2), AFTER[:16], made)[0], (before, after), strict=True):
         np.testing.assert_array_equal(asked, told)
 

@@ -17,7 +17,7 @@ from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
 from condviz.ui.map.tab import TAB, MapTab
-from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, listed_points, untold
+from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, foreign, listed_points, untold
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
@@ -287,6 +287,9 @@ def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: ob
     assert tab.panels["after"] not in after(Form("case"), example), "what a link draws there stays"
     assert after(own)[tab.conditions] == "the topic", "not the conditions of the example"
     assert after(replace(own, conditions="the verdict"))[tab.conditions] == gr.skip()
+    typed = Shown(lambda: None, Form("case", "texts", conditions="the verdict"), "value")
+    told = after(replace(own, conditions="the verdict"), typed)[tab.conditions]
+    assert told == "the topic", "not the conditions of the sentences before"
 
 
 def test_a_theme_in_the_address_is_no_link() -> None:
@@ -297,3 +300,15 @@ def test_a_theme_in_the_address_is_no_link() -> None:
     for query, answered in (("__theme=dark&open=table", False), ("__theme=dark&from=table", True)):
         steps = list(opened(SimpleNamespace(query_params=query), None))
         assert any(tab.source in step for step in steps) == answered
+
+
+def test_sentences_in_another_language_are_noted() -> None:
+    german = ["Die Tomaten sind verwelkt, weil niemand sie gegossen hat.", "Die Rosen sind nach dem Frost erfroren.",
+              "Der Rasen ist gelb geworden, weil es nie geregnet hat."]  # fmt: skip
+    english = ["The tomatoes wilted because nobody watered them.", "The roses froze after a late frost in May.",
+               "The lawn turned yellow because it never rained."]  # fmt: skip
+    form = Form("case", source="texts")
+    (note,) = foreign(form, points_from_texts(german, ["the plant"]))
+    assert "may not be in English" in note
+    assert foreign(form, points_from_texts(english, ["the plant"])) == ()
+    assert foreign(Form("case"), points_from_texts(german, ["the plant"])) == (), "the example is known"

@@ -48,9 +48,8 @@ class MapTab:
         self.notice.render()
         self.head = html("", elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
-            self.panels: dict[SideName, Any] = {
-                side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()
-            }
+            panels = {side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()}
+            self.panels: dict[SideName, Any] = panels
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
@@ -76,12 +75,14 @@ class MapTab:
             drawn = {"figure": screen["figures"][side], "still": screen["stills"][side], **_SHARED}
             new = plotly_panel(**drawn, elem_id=f"cv-map-{side}", label=label, render=False)
             panels[self.panels[side]] = {"html_template": new.html_template, "props": new.props}
-        colours = [(title, name) for title, name in screen.get("colours", ())]
         return panels | {
             self.model: {"choices": self.choices(), "value": self.default},
             self.head: {"value": screen.get("head") or str(render("map/empty.html"))},
             self.reading: {"value": screen.get("reading", "")},
-            self.colour: {"choices": colours, "value": result.colour if result else None},
+            self.colour: {
+                "choices": [*map(tuple, screen.get("colours", ()))],
+                "value": result.colour if result else None,
+            },
             self.legend: {"value": screen.get("legend", "")},
             self.shown: {"value": Shown(ref(result), Form(self.default), result.colour) if result else None},
         }
@@ -215,7 +216,8 @@ class MapTab:
         form = Form.of(*values)
         form = replace(form, source="table") if form.table and form.source == "scenes" else form
         value = form.table.column("value") if form.table else ""
-        own = form.table is not None and form.conditions == CONDITIONS  # those of the example say nothing about it
+        others = (CONDITIONS, shown.form.conditions if shown and shown.form.source == "texts" else "")
+        own = form.table is not None and form.conditions in others  # which say nothing about it
         asked = (f"the {value}" if value else "") if own else gr.skip()
         if form.table and form.table.new:
             return {**self._boxes(form), **self._stale(form, shown), self.conditions: asked}
@@ -257,7 +259,8 @@ class MapTab:
             asked = self.pool.run(view.untold, form.model, result.points)
             for _ in asked.steps():
                 yield self._busy(message, 1.0)
-            result = replace(result, untold=asked.result())
+            notes = *view.foreign(form, result.points), *result.notes
+            result = replace(result, untold=asked.result(), notes=notes)
         except Exception:
             # What is still there must not pass for the answer to what was asked now.
             yield dict.fromkeys(self.panels.values(), panel_update(message=_OLD if shown else "", tone="old"))

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from condviz.analysis.groups import told_share
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
+from condviz.data.texts import looks_english
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import check_options, given_options, read_options, write_options
 from condviz.ui import limits
@@ -35,7 +36,7 @@ from condviz.ui.state import (
     read_rows,
     write_link,
     write_rows,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from condviz.plots.maps import Colouring
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 MAX_LISTED = 200
 TOLD_CONDITIONS, TELLING_TEXTS = 20, 3
 """Conditions of a map whose sentences are looked at, whether they tell what is asked for; fewer are not judged."""
+SAMPLED = 20
+"""Sentences that tell the language."""
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
@@ -302,6 +305,15 @@ def untold(model: Any, points: MapPoints, *, progress: Any = None) -> tuple[str,
         if len(texts) >= TELLING_TEXTS and told_share(model, texts, group) < 0.5:
             found.append(group)
     return tuple(found)
+
+
+def foreign(form: Form, points: MapPoints) -> tuple[str, ...]:
+    """Return a note where most of somebody's sentences, judged by the first ones, may not be in English; () else."""
+    texts = [] if form.source == "scenes" else list(dict.fromkeys(points.texts))[:SAMPLED]
+    if 2 * sum(map(looks_english, texts)) >= len(texts):
+        return ()
+    learned = "the only language that these models have learned"
+    return (f"The sentences may not be in English, {learned}: where they lie means little.",)
 
 
 @cache
