@@ -211,7 +211,7 @@ def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     nothing. Where both tell less than that of `ANY_TEXT`, these are added.
     """
     told, clear = tell_library([sentence1, sentence2])
-    places = clearest(told.all(axis=0), clear.mean(axis=0))
+    places = clearest(np.asarray(told.all(axis=0)), clear.mean(axis=0))
     if len(places) < len(ANY_TEXT):
         places = distinct([*places, *map(library_conditions().index, ANY_TEXT)])
     return tuple(library_conditions()[place] for place in places[:FITTING])

@@ -41,8 +41,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
     first, other = [*matched, None, None][:2]
     best = next((hit for hit in first.hits if hit.good), None) if first else None
     missed = [result for result in told if result.condition and not result.matches]
-    nearest = ((one.condition, hit) for one in missed for hit in one.hits if not hit.untold)
-    under, near = next(nearest, ("", None))
+    under, near = next(((one.condition, hit) for one in missed for hit in one.hits[:1]), ("", None))
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if first and other else 0
     return render(
         "search/headline.html",
@@ -55,6 +54,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         common=any(_is_common(hit) for result in told if result.condition for hit in result.hits),
         under=under,
         near=_share(near.percentile) if near else "",
+        mute=", which may not say it" if near and near.untold else "",
         alike=near is not None and near.percentile >= ALIKE,
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in missed],

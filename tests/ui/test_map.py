@@ -13,11 +13,12 @@ import pytest
 from benchmarks.first_screen import stored_map
 from condviz.analysis.points import points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError
+from condviz.models.registry import load
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
 from condviz.ui.map.tab import TAB, MapTab
-from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, foreign, listed_points, untold
+from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes, doubts, listed_points
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
@@ -66,7 +67,7 @@ def test_conditions_that_most_sentences_say_nothing_of_are_named() -> None:
             return np.full((len(sentences), 1), float(conditions[0] == "the sport"))
 
     points = points_from_texts(["One.", "Two.", "Three."], ["the sport", f"{HOSTILE}"])
-    assert untold(Judge(), points) == (HOSTILE,)
+    assert doubts(Judge(), Form("case", "texts"), points) == ((HOSTILE,), ())
 
 
 def test_points_chosen_by_hand_are_in_the_link_up_to_a_limit() -> None:
@@ -308,7 +309,7 @@ def test_sentences_in_another_language_are_noted() -> None:
     english = ["The tomatoes wilted because nobody watered them.", "The roses froze after a late frost in May.",
                "The lawn turned yellow because it never rained."]  # fmt: skip
     form = Form("case", source="texts")
-    (note,) = foreign(form, points_from_texts(german, ["the plant"]))
+    untold, (note,) = doubts(None, form, points_from_texts(german, ["the plant"]))
+    assert untold == (), "what they tell cannot be judged"
     assert "may not be in English" in note
-    assert foreign(form, points_from_texts(english, ["the plant"])) == ()
-    assert foreign(Form("case"), points_from_texts(german, ["the plant"])) == (), "the example is known"
+    assert doubts(load("minilm"), form, points_from_texts(english, ["the plant"])) == ((), ())

@@ -48,8 +48,8 @@ class MapTab:
         self.notice.render()
         self.head = html("", elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
-            panels = {side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()}
-            self.panels: dict[SideName, Any] = panels
+            self.panels: dict[SideName, Any]
+            self.panels = {side: _panel(side, title, 240, **_SHARED) for side, title in SIDES.items()}
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
@@ -256,11 +256,11 @@ class MapTab:
             for done, total in work.steps():
                 yield self._busy(message, done / total if total else 0.0)
             result = work.result()
-            asked = self.pool.run(view.untold, form.model, result.points)
+            asked = self.pool.run(view.doubts, form.model, form, result.points)
             for _ in asked.steps():
                 yield self._busy(message, 1.0)
-            notes = *view.foreign(form, result.points), *result.notes
-            result = replace(result, untold=asked.result(), notes=notes)
+            untold, notes = asked.result()
+            result = replace(result, untold=untold, notes=(*notes, *result.notes))
         except Exception:
             # What is still there must not pass for the answer to what was asked now.
             yield dict.fromkeys(self.panels.values(), panel_update(message=_OLD if shown else "", tone="old"))
@@ -333,15 +333,13 @@ class MapTab:
     def show_points(self, shown: Shown | None) -> dict:
         shown = _needed(shown)
         frame = shown.result.to_frame()
-        chosen = frame if shown.chosen is None else frame.iloc[list(shown.chosen)]
-        listed = chosen.head(MAX_TABLE_ROWS)
+        listed = (frame if shown.chosen is None else frame.iloc[list(shown.chosen)]).head(MAX_TABLE_ROWS)
         exact = listed.astype(dict.fromkeys(listed.select_dtypes("float32"), float)).round(3)
         return {self.points: gr.Dataframe(exact, column_widths=[360, *[130] * (exact.shape[1] - 1)])}
 
     def show_exports(self, shown: Shown | None) -> dict:
         shown = _needed(shown)
-        result = shown.result
-        offered = export.offer(result, link=shown.link(), python=view.python(result), file="map.csv")
+        offered = export.offer(shown.result, link=shown.link(), python=view.python(shown.result), file="map.csv")
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
@@ -397,9 +395,8 @@ class MapTab:
 
     def _show(self, shown: Shown, *, asked: bool = False) -> dict:
         """Show another map; a link may have asked for it."""
-        head = view.head(shown, asked=asked)
         folds = closed([*self.page.folded, *([self.own.box] if shown.form.table else [])])  # the map comes into sight
-        return {**self._picks(shown), **self._figures(shown), self.head: head, **folds}
+        return {**self._picks(shown), **self._figures(shown), self.head: view.head(shown, asked=asked), **folds}
 
     def _figures(self, shown: Shown) -> dict:
         """Draw both sides, with what is picked on them."""

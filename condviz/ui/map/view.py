@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 MAX_LISTED = 200
 TOLD_CONDITIONS, TELLING_TEXTS = 20, 3
 """Conditions of a map whose sentences are looked at, whether they tell what is asked for; fewer are not judged."""
-SAMPLED = 20
-"""Sentences that tell the language."""
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
@@ -297,23 +295,22 @@ def has_maps(info: ModelInfo) -> bool:
     return info.kind != "cross" and info.conditional and not info.graph
 
 
-def untold(model: Any, points: MapPoints, *, progress: Any = None) -> tuple[str, ...]:  # noqa: ANN401 - a loaded model
-    """Return the conditions of which most sentences under them, judged by a sample, say nothing."""
+def doubts(
+    model: Any, form: Form, points: MapPoints, *, progress: Any = None  # noqa: ANN401 - a loaded model
+) -> tuple[tuple[str, ...], tuple[str, ...]]:  # fmt: skip
+    """Return conditions of which most sentences under them say nothing, and notes; both judged by a sample.
+
+    Of sentences that may not be in English, none can be told.
+    """
+    texts = [] if form.source == "scenes" else list(dict.fromkeys(points.texts))[:TOLD_CONDITIONS]
+    if 2 * sum(map(looks_english, texts)) < len(texts):
+        return (), ("These sentences may not be in English, the only language that models here have learned.",)
     found = []
     for group in points.groups[:TOLD_CONDITIONS]:
         texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
         if len(texts) >= TELLING_TEXTS and told_share(model, texts, group) < 0.5:
             found.append(group)
-    return tuple(found)
-
-
-def foreign(form: Form, points: MapPoints) -> tuple[str, ...]:
-    """Return a note where most of somebody's sentences, judged by the first ones, may not be in English; () else."""
-    texts = [] if form.source == "scenes" else list(dict.fromkeys(points.texts))[:SAMPLED]
-    if 2 * sum(map(looks_english, texts)) >= len(texts):
-        return ()
-    learned = "the only language that these models have learned"
-    return (f"The sentences may not be in English, {learned}: where they lie means little.",)
+    return tuple(found), ()
 
 
 @cache
