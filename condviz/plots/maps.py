@@ -93,7 +93,7 @@ def headline(result: EmbeddingMap) -> str:
     if before is None or after is None or chance is None:
         if {*points.groups} == {*result.untold}:
             names = " or ".join(f"“{group}”" for group in points.groups)
-            return f"Most sentences say nothing about {names}, so where they lie after reading it means little."
+            return f"Most sentences seem to say nothing about {names}, so where they lie after reading it means little."
         moved = {"the condition": points.copies[0]}
         if points.within:
             moved = {group: [row for row in points.copies[0] if points.conditions[row] == group]

@@ -97,7 +97,8 @@ def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
 
 def _share(percentile: float) -> str:
     """Return a percentile in print; what misses a match by little does not look like one."""
-    return share(percentile if percentile >= GOOD_PERCENTILE else min(percentile, GOOD_PERCENTILE - 1))
+    limit = next((one for one in (ALIKE, GOOD_PERCENTILE) if percentile < one), None)
+    return share(percentile if limit is None else min(percentile, limit - 1))
 
 
 def _is_wordless(results: Sequence[Hits]) -> bool:

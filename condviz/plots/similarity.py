@@ -146,8 +146,8 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
 def decisive(read: Attribution, place: float) -> dict[str, object]:
     """Return the words behind a score, of percentile `place`, by the size of their effect, and what they do.
 
-    They carry a score above that of a typical pair if they raise it most, and set the pair apart below it if they lower
-    it most. Otherwise they raise or lower it, but not enough. Function words and marks are left out, numbers are not.
+    Words that raise a score above that of a typical pair carry it, words that lower one below it set the pair apart.
+    Where no word does so, the strongest of the others are told. Function words and marks are left out, numbers are not.
 
     Returns:
         "verb"; "words", at most three; "against", those that pull the other way at least half as much; of numbers in
@@ -158,22 +158,23 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     known = ((word.text.lower(), float(effect)) for word, effect in effects if is_content(word.text))
     counted = sorted((pair for pair in known if np.isfinite(pair[1])), key=lambda pair: -abs(pair[1]))
     largest = abs(counted[0][1]) if counted else 0.0
-    raises = largest > 0 and counted[0][1] > 0
-    clear = raises == (place >= TYPICAL)
+    alike = place >= TYPICAL
 
     def strongest(least: float, *, side: bool) -> list[str]:
         kept = [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)]
         return list(dict.fromkeys(kept))[:3]
 
-    words = strongest(max(0.01, 0.25 * largest), side=raises)
-    against = strongest(max(0.01, 0.5 * largest), side=not raises)
+    least = max(0.01, 0.25 * largest)
+    words, against = strongest(least, side=alike), strongest(max(0.01, 0.5 * largest), side=not alike)
+    verb = "carried by" if alike else "set apart by"
+    if not words:
+        words, against, verb = strongest(least, side=not alike), [], "lowered most by" if alike else "raised most by"
     against = [word for word in against if word not in words]
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
-    verb = ("carried by" if raises else "set apart by") if clear else "raised most by" if raises else "lowered most by"
     idle = [word for word in numbers if word not in [*words, *against]]
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
-    misread = [word for word in numbers if clear and raises and word in words]
+    misread = [word for word in numbers if verb == "carried by" and word in words]
     found = {"words": words, "against": against, "idle": idle[:3], "misread": misread}
     return {"verb": verb, **{key: [spelled[word] for word in told] for key, told in found.items()}}
 

@@ -134,6 +134,9 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     alike = replace(read, effects1=np.float32([0.3, 0.2]), effects2=np.float32([0.2, 0.1]))
     assert similarity.decisive(alike, 80.0)["misread"] == ["1,000", "9,000"]
     assert not similarity.decisive(alike, 20.0)["misread"], "they are not found alike"
+    low = replace(read, effects1=np.float32([-0.3, 0.1]), effects2=np.float32([-0.2, 0.1]))
+    told = similarity.decisive(low, 80.0)
+    assert (told["verb"], told["words"], told["against"]) == ("carried by", ["euros"], ["1,000", "9,000"])
     assert not similarity.decisive(replace(read, condition="the buyer"), 80.0)["idle"], "nobody asks for a number"
     alone = replace(read, words2=second[1:], effects2=np.float32([0.1]))
     assert not similarity.decisive(alone, 80.0)["idle"], "no number to compare it with"
