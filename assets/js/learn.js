@@ -137,6 +137,7 @@
       // gradio writes new markup into old elements, whose state would stay.
       for (const form of $$("form", element)) form.reset();
       for (const part of $$("details", element)) part.open = false;
+      for (const root of $$(".cv-sheet [data-figure=plane]", element)) figures.plane(root);
       settle();
       if (!moved) return;
       moved = false;

@@ -164,3 +164,7 @@ def test_a_sheet_prints_light_and_to_its_end(open_page: Callable[..., Page]) -> 
     assert page.evaluate(cut) == []
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     expect(page.locator("#cv-learn-class")).to_be_hidden()
+    page = open_page("learn?lesson=vectors&view=sheet")
+    arrow = page.locator(".cv-sheet .cv-plane-a line").first
+    expect(arrow).not_to_have_attribute("x2", "0")
+    expect(page.locator(".cv-sheet .cv-plane-goals li").first).to_be_visible()

@@ -80,6 +80,9 @@ def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTa
     assert all(step_link(lesson, number).replace("&", "&amp;") in teacher for number in range(1, len(lesson.steps) + 2))
     assert to_html(lesson.questions[0].answer) in teacher
     assert to_html(lesson.questions[0].answer) not in sheet
+    for step in filter(None, (step.after for step in lesson.steps)):
+        assert to_html(step) in teacher
+        assert to_html(step) not in sheet, "it says what there is to find"
 
 
 def test_what_an_older_version_has_stored_is_left_out(tab: LearnTab, monkeypatch: pytest.MonkeyPatch) -> None:
