@@ -210,6 +210,7 @@ class ModelsTab:
         titles = {MEAN: f"Mean of {len(OVERALL)}"} | COLUMNS
         columns = [(column, titles[column], _about(column)) for column in shown]
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(rows), "problem": problem}
+        drawn["about_mean"] = _about(MEAN)
         return render("models/table.html", view=view, asked=asked, opening=opening, metrics=METRICS, **drawn)
 
     def _best(self) -> str:

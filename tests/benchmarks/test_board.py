@@ -39,14 +39,14 @@ def test_tables_of_accuracy_correlation_and_plain_similarity() -> None:
     accuracy, spearman = cells(markdown, "csr")
     assert accuracy == ["`csr`", "73.0 [65.0, 81.0]"]
     assert spearman == ["`csr`", "33.1 [20.0, 44.3]", "84.0 [83.0, 85.0]"]
-    assert "- test: scenes; only the sentences are new (20 of 300 pairs, seed 0)" in markdown
+    assert "- scenes: scenes; only the sentences are new (20 of 300 pairs, seed 0)" in markdown
     assert "(20 pairs, seed 0)" in markdown
     assert "not trained" not in markdown
 
 
 def test_parts_that_nobody_was_measured_on_have_no_column() -> None:
     head = format_board(make_board(), ["csr"], ALL).splitlines()[2]
-    assert head == "| model | test |"
+    assert head == "| model | scenes |"
     assert cells(format_board(make_board(), ["csr"], ["test"]), "csr")[-1] == ["`csr`", "33.1 [20.0, 44.3]"]
 
 
@@ -66,12 +66,12 @@ def test_figures_on_other_rows_leave_a_dash_and_a_note() -> None:
     )
     markdown = format_board(board, ["csr", "case"], ALL)
     assert cells(markdown, "csr")[0] == ["`csr`", "–"]
-    assert "csr was measured on other rows of test: measure it again." in markdown
+    assert "csr was measured on other rows of scenes: measure it again." in markdown
 
 
 def test_groups_are_listed_weakest_first() -> None:
     lines = format_groups(make_board(), "csr", ALL, "aspect").splitlines()
-    assert lines[0] == "csr, test, by aspect:"
+    assert lines[0] == "csr, scenes, by aspect:"
     assert lines[4:] == ["| sport | 12 | 12 | 41.7 | – |", "| mood | 20 | 15 | 80.0 | 40.0 |"]
     assert (
         format_groups(make_board(), "csr", ALL, "domain") == "csr: no part that was measured has more than one domain."
@@ -101,7 +101,7 @@ def test_the_short_table_leads_with_people_and_the_published_figure() -> None:
     )
     head, _, first, second = format_summary(board, ["minilm", "csr", "unknown"]).splitlines()
     assert head.startswith(
-        "| model | C-STS: Spearman × 100 | published, SimCSE-large | C-STS: pair accuracy, % | tables"
+        "| model | C-STS: Spearman × 100 | published, SimCSE-large | C-STS: pair accuracy, % | free "
     )
     assert first == "| `csr` | 33.1 [20.0, 44.3] | 42.0±0.8 | 73.0 [65.0, 81.0] | 73.0 [65.0, 81.0] |"
     assert second == "| `unknown` | – | – | – | – |"

@@ -53,12 +53,12 @@ def test_all_models_and_parts_that_there_are(models: list[str], tmp_path: Path, 
     out = tmp_path / "scores.json"
     captured = bench("models", *FEW, "--out", out)
     assert "note: C-STS is left out:" in captured.err
-    assert "note: CEBaB is left out:" in captured.err
-    assert "note: MAMS is left out:" in captured.err
+    assert "note: reviews (CEBaB) is left out:" in captured.err
+    assert "note: reviews (MAMS) is left out:" in captured.err
     assert "note: broken is left out: checkpoints/broken" in captured.err
     assert "E2E" not in captured.err
     assert "bi-encoder, new aspects: pair accuracy " in captured.err
-    assert "| model | test | unseen wordings | new aspects | own aspects | unseen domains |" in captured.out
+    assert "| model | scenes | unseen wordings | new aspects | own aspects | unseen domains |" in captured.out
     assert "| `minilm` \\* | all equal |" in captured.out
     assert models == ["minilm float32", "broken float32", "bi-encoder float32"]
     stored = read_board(out)
@@ -86,7 +86,7 @@ def test_stored_scores_are_printed_without_a_model(models: list[str], tmp_path: 
     write_board(make_board(), out)
     printed = bench("models", "--stored", "--by", "aspect", "--part", "test", "--out", out).out
     assert "| `csr` | 73.0 [65.0, 81.0] |" in printed
-    assert "csr, test, by aspect:" in printed
+    assert "csr, scenes, by aspect:" in printed
     assert models == []
 
 
