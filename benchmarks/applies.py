@@ -394,7 +394,8 @@ def shift() -> str:
     save_file(stored | _middles(head), WEIGHTS)
     told = np.sort(read(0)[0])
     stored = load_file(WEIGHTS)
-    stored["direct.bias"] -= min(0.0, float(told[int(FALSE * len(told))]) - 0.01) / 4
+    if (last := float(told[int(FALSE * len(told))])) < 0:
+        stored["direct.bias"] -= (last - 0.01) / 4
     save_file(stored, WEIGHTS)
     return _format_own([row[0] for row in rows[1::2]], *read(1), beside=_beside(rows, asked))
 

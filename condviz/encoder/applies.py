@@ -42,6 +42,14 @@ JUDGED = frozenset({
 """Conditions with these words ask for a reader's judgement, which no single word tells and every text allows, or for
 what a reader concludes: a rude waiter is the service, a dismissed claim says who won."""
 
+MEASURED = frozenset(
+    ["date", "distance", "duration", "height", "hour", "length", "speed", "temperature", "time", "weight"]
+)
+"""Conditions with these words ask for a measure, which a text with `NUMBERS` may give, its unit left out."""
+NUMBERS = re.compile(
+    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|dozen|hundred|thousand|noon|midnight)\b"
+)
+
 
 class AppliesHead(nn.Module):
     """Scores whether sentences tell what conditions ask for.
@@ -125,9 +133,11 @@ def logits(
     if not lenient:
         return found
     found += FAR * ((places(head, texts) @ known.T).amax(dim=1) < least)
-    judged = [not JUDGED.isdisjoint(re.findall(r"\w+", text.casefold())) for text in conditions]
-    found[judged] = found[judged].clamp(min=0)
-    return found
+    numbered = torch.tensor([bool(NUMBERS.search(text.casefold())) for text in sentences])
+    words = [re.findall(r"\w+", text.casefold()) for text in conditions]
+    judged, measured = (torch.tensor([not kind.isdisjoint(one) for one in words]) for kind in (JUDGED, MEASURED))
+    doubtful = judged[:, None] | (measured[:, None] & numbered)
+    return torch.where(doubtful, found.clamp(min=0), found)
 
 
 def places(head: AppliesHead, states: Sequence[Tensor]) -> Tensor:

@@ -63,9 +63,10 @@ PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (
          "scenes", "own_aspects"),
     Part("unseen_domains", "unseen domains", "scenes; stage, farms, railways, museums, job advertisements: in no scene "
          "of training", "scenes", "unseen_domains"),
-    Part("tables", "free conditions", "natural tables; different texts under conditions of their own", "tables", "test"),
-    Part("tables_unseen_domains", "free conditions, unseen domains", "natural tables of law and history: left out of training",
-         "tables", "unseen_domains"),
+    Part("tables", "free conditions", "natural tables; different texts under conditions of their own", "tables",
+         "test"),
+    Part("tables_unseen_domains", "free conditions, unseen domains", "natural tables of law and history: left out of "
+         "training", "tables", "unseen_domains"),
     Part("tables_hard", "hard tables", "tables that always tell the same value by other words", "tables-hard", "test"),
     Part("cebab", "reviews (CEBaB)", "restaurant reviews, ratings derived from labels of people", "cebab", "test"),
     Part("mams", "reviews (MAMS)", "sentences of restaurant reviews", "mams", "test"),

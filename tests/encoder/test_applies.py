@@ -87,3 +87,11 @@ def test_its_error_rates_are_stored_with_it() -> None:
     figures = json.loads(WEIGHTS.with_suffix(".json").read_text(encoding="utf-8"))["figures"]
     assert all(0.5 < row["auroc"] <= 1 and row["others"] for row in figures)
     assert WEIGHTS.stat().st_size < 2**20
+
+
+def test_a_number_may_be_the_measure_that_is_asked_for() -> None:
+    texts, asked = (
+        ["The Millers want breakfast at six.", "The Millers want their breakfast."],
+        ["the time", "the price"],
+    )
+    assert (applies(texts, asked) >= TOLD).tolist() == [[True, False], [False, False]]
