@@ -9,7 +9,7 @@
 Measured by cross-validation: neither the sentences nor the conditions of a fold are trained on. The weights that are
 stored are trained on everything, with the middles of what they learnt from. Then they are shifted by pairs of eight
 domains that nothing else covers (assets/applies_pairs.tsv): at most the share `FALSE` of the told pairs of every other
-sentence fall below `condviz.types.TOLD`. What they do on the other half is reported.
+sentence fall below `condviz.types.TOLD`. Flagged is what falls below `SILENT`, and reported on the other half.
 
 python -m benchmarks.applies [--docs]
 python -m benchmarks.applies --shift [--docs]   # only the last step, on the stored weights
@@ -48,7 +48,7 @@ from condviz.errors import DataError
 from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import load
 from condviz.paths import ASSETS
-from condviz.types import TOLD
+from condviz.types import SILENT
 
 FIGURES, OWN = WEIGHTS.with_suffix(".json"), ASSETS / "applies_pairs.tsv"
 MARKS, OWN_MARKS, COST_MARKS = (
@@ -406,18 +406,19 @@ def _beside(rows: Sequence[Sequence[str]], asked: Sequence[Sequence[str]]) -> np
     words = [content_words(row[1]) for row in rows]
     for i, row in list(enumerate(rows))[1::2]:
         others = [other[1] for j, other in enumerate(rows) if other[0] == row[0] and j != i and words[i] & words[j]]
-        flagged += [tell_pair(judge, [row[1], other], asked[i])[0] < TOLD for other in others]
+        flagged += [tell_pair(judge, [row[1], other], asked[i])[0] < SILENT for other in others]
     return np.stack(flagged, axis=1)
 
 
 def _format_own(domains: Sequence[str], told: np.ndarray, *others: np.ndarray, beside: np.ndarray) -> str:
     """Format how many told pairs and others fall below a logit: as shipped, over all and by domain, and a curve."""
-    rows = [("as shipped", told, others, 0.0)]
+    flagged = float(np.log(SILENT / (1 - SILENT)))
+    rows = [("as shipped", told, others, flagged)]
     pairs = 0.5 - beside
     rows.append(("as shipped, in a pair that shares a word", pairs[0], pairs[1:], 0.0))
     for domain in dict.fromkeys(domains):
         own = np.array(domains) == domain
-        rows.append((f"as shipped, {domain}", told[own], [values[own] for values in others], 0.0))
+        rows.append((f"as shipped, {domain}", told[own], [values[own] for values in others], flagged))
     curve = [(f"where {share:.0%} are false alarms", told, others, float(np.quantile(told, share))) for share in ALARMS]
     cells = [
         (title, f"{(right < below).sum()} of {len(right)}", *(f"{(values < below).mean():.0%}" for values in found))

@@ -70,10 +70,10 @@ def explain(error: Exception, titles: Mapping[str, str] = MappingProxyType({})) 
     words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
     if bound := next((key for key in words if key in limits), None):
         return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:,}')}."
-    sizes = {"max_length": "at most", "min_length": "at least"}
+    sizes = {"max_length": "allowed are at most", "min_length": "needed are at least"}
     if bound := next((key for key in sizes if key in limits), None):
         what = "characters" if isinstance(value, str) else "entries"
-        return f"{name} has {len(value):,} {what}, allowed are {sizes[bound]} {limits[bound]:,}."
+        return f"{name} has {len(value):,} {what}, {sizes[bound]} {limits[bound]:,}."
     kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
     text = kinds.get(found["type"], found["msg"])
     if text is found["msg"] and not text.startswith("Input should be "):

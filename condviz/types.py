@@ -25,8 +25,9 @@ Progress = Callable[[int, int], None]
 """Called with (done, total); may raise to stop."""
 
 T = TypeVar("T")
-TOLD = 0.5
-"""What a model's `applies` has to reach for a sentence to count as telling what a condition asks for."""
+TOLD, SILENT = 0.5, 0.25
+"""What a model's `applies` has to reach for a sentence to count as telling what a condition asks for, and below what it
+counts as silent. Between them nothing is said: an alarm takes a clear case."""
 
 
 def reporting(items: Sequence[T], progress: Progress | None) -> Iterator[T]:
@@ -254,7 +255,7 @@ class Comparison(Result):
     @property
     def untold(self) -> np.ndarray:
         """Conditions that one of the sentences, or both, may say nothing about, (m,) bool: their scores mean little."""
-        return np.any(self.applies < TOLD, axis=0)
+        return np.any(self.applies < SILENT, axis=0)
 
     @property
     def ratings(self) -> np.ndarray:

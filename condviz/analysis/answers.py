@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from condviz.types import TOLD, Attribution, ModelInfo, Result, plain, table
+from condviz.types import SILENT, Attribution, ModelInfo, Result, plain, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ class Hit:
     good: bool
     """Whether it is similar enough to count as a match."""
     applies: float | None
-    """Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and for hits
+    """Does the text tell what the condition asks for? In [0, 1], see `SILENT`; None without a condition, and for hits
     far down a long list."""
     cells: Mapping[str, Any]
     """The other columns of the corpus."""
@@ -48,7 +48,7 @@ class Hit:
     @property
     def untold(self) -> bool:
         """Whether the text may say nothing about the condition."""
-        return self.applies is not None and self.applies < TOLD
+        return self.applies is not None and self.applies < SILENT
 
     @property
     def carried_by(self) -> list[str]:
@@ -90,7 +90,7 @@ class Hits(Result):
     @property
     def untold(self) -> bool:
         """Whether the query may say nothing about the condition: the order of the hits means little then."""
-        return self.applies is not None and self.applies < TOLD
+        return self.applies is not None and self.applies < SILENT
 
     @property
     def matches(self) -> int:

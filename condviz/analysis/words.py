@@ -26,7 +26,7 @@ from condviz.data.texts import (
 from condviz.errors import DataError
 from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
-from condviz.types import TOLD, Attribution, ModelInfo, Progress, Record, Result, TokenWeights, Word, table
+from condviz.types import SILENT, TOLD, Attribution, ModelInfo, Progress, Record, Result, TokenWeights, Word, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,7 +257,7 @@ def read_words(
         texts=weights,
         scores=scores,
         unconditional=unconditional,
-        untold=tuple(np.flatnonzero(tell_pair(model, texts, conditions)[0] < TOLD).tolist()),
+        untold=tuple(np.flatnonzero(tell_pair(model, texts, conditions)[0] < SILENT).tolist()),
     )
 
 

@@ -112,7 +112,7 @@ def applies(sentences: Sequence[str], conditions: Sequence[str], backbone: Backb
             vectors of the same texts in the cache then.
 
     Returns:
-        (n, m) float32 in [0, 1]; below `condviz.types.TOLD` the sentence may not tell it.
+        (n, m) float32 in [0, 1]; below `condviz.types.SILENT` the sentence may not tell it.
     """
     if not len(sentences) or not len(conditions):
         return np.zeros((len(sentences), len(conditions)), dtype=np.float32)

@@ -215,7 +215,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
             conditions: m texts, or one.
 
         Returns:
-            (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean little.
+            (n, m) float32 in [0, 1]. Below `condviz.types.SILENT` the sentence may not tell it, and scores mean little.
 
         Raises:
             DataError: If something is not text.

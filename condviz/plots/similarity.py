@@ -11,7 +11,7 @@ from condviz.analysis.errors.filters import numerals
 from condviz.data.examples import expected_levels
 from condviz.data.texts import is_content, not_english, split_words
 from condviz.plots.html import render
-from condviz.types import TOLD, Attribution, Comparison
+from condviz.types import SILENT, Attribution, Comparison
 
 LITTLE = 10.0
 """Difference of two percentiles below which a condition is said to change little."""
@@ -59,7 +59,7 @@ def silent(comparison: Comparison, column: int) -> str:
     Beside one that may not say it, the other one has to say it clearly.
     """
     told = comparison.applies[:, column]
-    first, second = told < (CLEARLY if told.min() < TOLD else TOLD)
+    first, second = told < (CLEARLY if told.min() < SILENT else SILENT)
     return "the sentences" if first and second else "sentence 1" if first else "sentence 2" if second else ""
 
 

@@ -142,11 +142,11 @@ def broken(change: str) -> dict[str, Any]:
     ("change", "message"),
     [
         ("key", "line 1 .*Unknown key extra"),
-        ("sentences", "sentences: .* at least 6 items"),
+        ("sentences", "sentences has 5 entries, needed are at least 6"),
         ("blank", "without blanks at its ends"),
-        ("aspects", "aspects: .* at least 5 items"),
-        ("wordings", r"aspects\.0\.wordings: .* at least 3 items"),
-        ("values", r"aspects\.0\.values: .* at least 6 items"),
+        ("aspects", "aspects has 4 entries, needed are at least 5"),
+        ("wordings", r"aspects\.0\.wordings has 2 entries, needed are at least 3"),
+        ("values", r"aspects\.0\.values has 5 entries, needed are at least 6"),
         ("number", r"aspects\.0\.values\.0 is 3, expected string"),
     ],
 )
