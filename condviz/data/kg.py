@@ -373,16 +373,24 @@ def _read_relations(graph: Graph, asked: str) -> list[tuple[str, int]]:
 
 
 def _stem(word: str) -> str:
-    return word if word in _FILLERS or word.endswith("ss") else word.removesuffix("s")
+    if word in _FILLERS or word.endswith("ss"):
+        return word
+    return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word.removesuffix("s")
 
 
 def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:
-    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form."""
-    form, told = _forms().get(relation, ("",) * 4)[2 + inverse], {}
-    for key, way in {"x": str, "ax": with_article, "thex": _with_the}.items():
+    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for one without such a form.
+
+    A relation that is in neither graph of ours is read as its name stands.
+    """
+
+    def listed(way: Callable[[str], str]) -> str:
         *first, last = map(way, answers)
-        told[key] = f"{', '.join(first)} or {last}" if first else last
-    return form.format(**told)
+        return f"{', '.join(first)} or {last}" if first else last
+
+    if (forms := _forms().get(relation)) is None:
+        return "" if inverse else f"{relation.strip('_').replace('_', ' ')} {listed(str)}"
+    return forms[2 + inverse].format(x=listed(str), ax=listed(with_article), thex=listed(_with_the))
 
 
 def _with_the(name: str) -> str:

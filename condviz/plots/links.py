@@ -55,6 +55,7 @@ def headline(profile: LinkProfile) -> Markup:
         clauses=[text for text in map(_clause, sensible) if text],
         first=sensible[0] if sensible else first,
         told=bool(sensible),
+        trained=first.model.graph == first.graph or not any(item.known for item in sensible),
         lost=first.question if profile.asked and first not in sensible else "",
     )
 
@@ -87,8 +88,7 @@ def neighbourhood(profile: LinkProfile) -> Markup:
 
 
 def _clause(result: LinkAnswers) -> str:
-    # Beside what the graph holds, a guess would pass for known.
-    said = [item for item in result.leading if item.split] or result.leading
+    said = result.known or result.leading  # beside what the graph holds, a guess would pass for known
     names = [item.name for item in said[:NAMED]]
     told = clause(names, result.relation, inverse=result.direction == "head") if names else ""
     return f"{told} (a guess)" if told and not (result.guess or said[0].split) else told

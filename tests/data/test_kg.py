@@ -311,6 +311,7 @@ def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
         ("What eats grass?", "grass", "inverse eats"),
         ("Which animals eat grass?", "grass", "inverse eats"),
         ("Where do bees live?", "bees", "lives in"),
+        ("What do butterflies eat?", "butterflies", "eats"),
         ("Is a cow a kind of animal?", "cow", "kind of"),
         ("Where does a yak live?", "yak", "lives in"),
         ("What can a knife be used for?", "knife", "used for"),
