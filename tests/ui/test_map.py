@@ -265,17 +265,17 @@ def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_
     path = tmp_path / "notes.csv"
     path.write_text("text\n" + "".join(f"Note {n} of the court.\n" for n in range(8)))
     new = inspect(POINTS, Reading(str(path))).reading
-    assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)))
+    assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)), "")
     with pytest.raises(DataError, match="Write some in Conditions"):
         Form("case", "table", conditions=" ", table=new).points()
     changed = Form("case", "table", table=replace(new, new=False))
-    assert tab.conditions_of_table(*fields(changed))[tab.notice] == gr.skip()
+    assert tab.conditions_of_table(*fields(changed), "")[tab.notice] == gr.skip()
 
 
 def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: object) -> None:
-    def after(form: Form, shown: Shown | None = None) -> dict:
+    def after(form: Form, shown: Shown | None = None, filled: str = "") -> dict:
         values = [getattr(form, name) for name in Form.__dataclass_fields__ if name != "drawn"]
-        return tab.conditions_of_table(*values, *form.drawn.values(), shown)
+        return tab.conditions_of_table(*values, *form.drawn.values(), shown, filled)
 
     assert after(Form("case"))[tab.box_typed]["visible"] is False
     path = tmp_path / "notes.csv"
@@ -287,7 +287,9 @@ def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: ob
     assert "Draw map" in told, "the example is not taken for one's own texts"
     assert tab.panels["after"] not in after(Form("case"), example), "what a link draws there stays"
     assert after(own)[tab.conditions] == "the topic", "not the conditions of the example"
-    assert after(replace(own, conditions="the verdict"))[tab.conditions] == gr.skip()
+    assert tab.conditions not in after(replace(own, conditions="the verdict"))
+    again = after(replace(own, conditions="the court"), filled="the court")
+    assert again[tab.conditions] == again[tab.filled] == "the topic", "what the page filled in follows the column"
     typed = Shown(lambda: None, Form("case", "texts", conditions="the verdict"), "value")
     told = after(replace(own, conditions="the verdict"), typed)[tab.conditions]
     assert told == "the topic", "not the conditions of the sentences before"

@@ -58,7 +58,7 @@ class MapTab:
             one = {"placeholder": "a word, e.g. rain", "min_width": 150, "scale": 0, "max_lines": 1}
             self.search = text_box(None, "Search", "cv-map-search", **one)
             self.legend = html("", elem_id="cv-map-legend", script=_CLICKS)
-        self.shown = gr.State(None)
+        self.shown, self.filled = gr.State(None), gr.State("")
         self._sections()
         self._connect()
         page.site.first.append(self._first)
@@ -154,7 +154,8 @@ class MapTab:
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, *stale, **light)
-        connect(self.table.change, self.conditions_of_table, *stale, by_itself=True, **light)
+        filled = ([*part, self.filled] for part in stale)
+        connect(self.table.change, self.conditions_of_table, *filled, by_itself=True, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -212,17 +213,16 @@ class MapTab:
 
     def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form and the state
         """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
-        *values, shown = fields
+        *values, shown, filled = fields
         form = Form.of(*values)
         form = replace(form, source="table") if form.table and form.source == "scenes" else form
         value = form.table.column("value") if form.table else ""
-        others = (CONDITIONS, shown.form.conditions if shown and shown.form.source == "texts" else "")
-        own = form.table is not None and form.conditions in others  # which say nothing about it
-        asked = (f"the {value}" if value else "") if own else gr.skip()
-        if form.table and form.table.new:
-            return {**self._boxes(form), **self._stale(form, shown), self.conditions: asked}
-        # The notice is of the file before, and the pictures are those of a link that is being drawn.
-        return {**self._boxes(form), self.conditions: asked, self.notice: gr.skip()}
+        typed = shown.form.conditions if shown and shown.form.source == "texts" else ""
+        step = self._boxes(form)
+        if form.table and form.conditions in (CONDITIONS, typed, filled):  # of the example, other sentences or columns
+            step[self.conditions] = step[self.filled] = f"the {value}" if value else ""
+        # Else the notice is of the file before, and the pictures are those of a link that is being drawn.
+        return step | (self._stale(form, shown) if form.table and form.table.new else {self.notice: gr.skip()})
 
     def _boxes(self, form: Form) -> dict:
         seen = {
