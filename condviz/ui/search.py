@@ -191,7 +191,7 @@ class SearchTab:
         triggers = [self.model.input, self.corpus.input, contains.submit, where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
-        self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1"], **main)
+        self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1", "c"], **main)
         self.page.on_models(self.model, self.choices)
         filled = [self.query, self.conditions, self.corpus, self.used, *done]
         chosen = [self.file, self.own.reading]

@@ -140,7 +140,7 @@ class WordsTab:
         connect(typed, self.read_own, [*asked, self.carried], [self.sentence2, *done], **main)
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, self.carried, *done, *controls]
-        self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)
+        self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1", "c", "rc"), **main)
         self.page.on_models(self.model, self.choices)
         publish(self.api_router, "router")
 
