@@ -155,7 +155,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[^\s./\\][^/\\]{0,99}", self.name) or not self.name.isprintable():
             raise ConfigError(
-                f"The name {self.name[:80]!r} cannot name a folder. Use letters, digits and hyphens, at most 100."
+                f"The name {self.name[:80]!r} cannot name a folder. Use letters a to z, digits and hyphens, up to 64."
             )
         if self.method not in CATALOG:
             raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")
