@@ -124,8 +124,8 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
     """
     if not _NAME.fullmatch(recipe.name):
         raise ConfigError(
-            f"name is {recipe.name[:80]!r}; allowed are up to 64 letters a to z, digits, dots, hyphens and underscores, "
-            "for instance my-model."
+            f"name is {recipe.name[:80]!r}; allowed are up to 64 letters a to z, digits, dots, hyphens and "
+            "underscores, for instance my-model."
         )
     folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), *MODEL_FOLDERS)]
     init = _model("init", recipe.init, folders)

@@ -149,7 +149,7 @@ def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Pa
         ({"batch_size": 1}, "batch_size is 1"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"bacth_size": 8}, "Did you mean batch_size"),
-        ({"name": "a/b"}, "Use letters, digits and hyphens"),
+        ({"name": "a/b"}, "Use letters a to z, digits and hyphens"),
         ({"precision": "int4"}, "precision is 'int4'"),
     ],
 )
