@@ -121,13 +121,14 @@ def headline(result: EmbeddingMap) -> str:
         f"{_percent(before)} of the nearest ones before reading the condition, {_percent(after)} after "
         f"({_percent(chance)} by chance; {rise.n:,} sentences{each})"
     )
+    start = f"Under “{points.groups[0]}”, s" if len(points.groups) == 1 else "S"
     if rise.sure:
-        return f"Sentences with the same {name} are neighbours {rise.says} often: {figures}."
+        return f"{start}entences with the same {name} are neighbours {rise.says} often: {figures}."
     if above.says == "more":
         told = "are neighbours more often than by chance, but not surely more often than before"
     else:
         told = "are not surely neighbours more often than before, nor than by chance"
-    return f"Sentences with the same {name} {told}: {figures}."
+    return f"{start}entences with the same {name} {told}: {figures}."
 
 
 def colouring(result: EmbeddingMap, name: str = "") -> Colouring:

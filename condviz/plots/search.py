@@ -12,7 +12,7 @@ from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.search import GOOD_PERCENTILE
 from condviz.data.texts import is_content, looks_english
 from condviz.plots.html import render
-from condviz.plots.similarity import ALIKE, share
+from condviz.plots.similarity import TYPICAL, share
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -55,7 +55,7 @@ def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:
         under=under,
         near=_share(near.percentile) if near else "",
         mute=", which may not say it" if near and near.untold else "",
-        alike=near is not None and near.percentile >= ALIKE,
+        alike=near is not None and near.percentile >= TYPICAL,
         needed=GOOD_PERCENTILE,
         missed=[result.condition for result in missed],
         untold=[result.condition for result in results if result.untold],
@@ -83,21 +83,21 @@ def columns(
     }
     return render(
         "search/columns.html", lists=lists, open_hit=open_hit, read=read, share=_share, needed=GOOD_PERCENTILE,
-        alike=ALIKE, **marks,
+        typical=TYPICAL, **marks,
     )  # fmt: skip
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
     untold, common = hit.untold, _is_common(hit) and bool(result.condition)
-    missed, alike = result.condition and not (hit.good or common or untold), hit.percentile >= ALIKE
+    missed, alike = result.condition and not (hit.good or common or untold), hit.percentile >= TYPICAL
     marks = {"untold": untold, "common": common, "close": missed and alike, "far": missed and not alike}
     return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, **marks}
 
 
 def _share(percentile: float) -> str:
     """Return a percentile in print; what misses a match by little does not look like one."""
-    limit = next((one for one in (ALIKE, GOOD_PERCENTILE) if percentile < one), None)
+    limit = next((one for one in (TYPICAL, GOOD_PERCENTILE) if percentile < one), None)
     return share(percentile if limit is None else min(percentile, limit - 1))
 
 

@@ -62,8 +62,8 @@ def test_points_are_chosen_in_both_figures_by_hand_and_by_python(open_panels: Ca
     page = open_panels()
     a_lasso_reaches_python(page)
     python_selects_and_marks(page)
-    each_figure_fits_to_what_is_selected(page)
     new_data_keep_zoom_and_selection(page)
+    each_figure_fits_to_what_is_selected(page)
     messages_are_text(page)
     a_fallback_is_drawn_only_where_no_figure_has_come(page)
     many_points_are_drawn_with_webgl(page)
@@ -92,18 +92,6 @@ def python_selects_and_marks(page: Page) -> None:
         expect(page.locator(f"#{name} .cv-figure-ring")).to_be_visible()
 
 
-def each_figure_fits_to_what_is_selected(page: Page) -> None:
-    expect(page.locator("#alone [data-tool=fit]")).to_be_hidden()
-    page.locator("#left [data-tool=fit]").click()
-    both = (
-        "() => ['left', 'right'].map((id) => document.querySelector(`#${id} .cv-figure-plot`)._fullLayout.xaxis.range)"
-    )
-    page.wait_for_function(f"() => ({both})().every(([low, high]) => high - low < 2.2)")
-    assert ranges(page, "left") != ranges(page, "right"), "the points lie elsewhere there"
-    page.locator("#left [data-tool=reset]").click()
-    page.wait_for_function(f"() => ({both})().every(([low, high]) => low === -1.1 && high === 1.1)")
-
-
 def new_data_keep_zoom_and_selection(page: Page) -> None:
     page.locator("#left [data-tool=in]").click()
     told(page, '"x"')
@@ -116,6 +104,18 @@ def new_data_keep_zoom_and_selection(page: Page) -> None:
     assert ranges(page, "left") == zoomed
     page.locator("#left [data-tool=reset]").click()
     page.wait_for_function("() => document.querySelector('#left .cv-figure-plot')._fullLayout.xaxis.range[1] > 1")
+
+
+def each_figure_fits_to_what_is_selected(page: Page) -> None:
+    expect(page.locator("#alone [data-tool=fit]")).to_be_hidden()
+    page.locator("#left [data-tool=fit]").click()
+    both = (
+        "() => ['left', 'right'].map((id) => document.querySelector(`#${id} .cv-figure-plot`)._fullLayout.xaxis.range)"
+    )
+    page.wait_for_function(f"() => ({both})().every(([low, high]) => high - low < 2.2)")
+    assert ranges(page, "left") != ranges(page, "right"), "the points lie elsewhere there"
+    page.locator("#left [data-tool=reset]").click()
+    page.wait_for_function(f"() => ({both})().every(([low, high]) => low === -1.1 && high === 1.1)")
 
 
 def messages_are_text(page: Page) -> None:

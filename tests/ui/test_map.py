@@ -257,19 +257,21 @@ def test_a_sentence_with_a_line_separator_is_one_sentence() -> None:
 def test_what_was_said_goes_with_another_source_or_file_and_stays_while_a_table_is_looked_at(
     tab: MapTab, tmp_path: object
 ) -> None:
-    def fields(form: Form) -> list:
-        return [*list(vars(form).values())[:-1], *DRAWN_OTHERWISE.values(), None]
+    def fields(form: Form, filled: str = "") -> list:
+        return [*list(vars(form).values())[:-1], *DRAWN_OTHERWISE.values(), None, filled]
 
     assert tab.notice not in tab.boxes(*fields(Form("case"))), "it is emptied"
-    assert tab.boxes(*fields(Form("case", "texts", conditions="")))[tab.conditions] == view.CONDITIONS
+    for left in ("", "the topic"):  # of a table
+        shown = tab.boxes(*fields(Form("case", "texts", conditions=left), filled=left))
+        assert shown[tab.conditions] == view.CONDITIONS
     path = tmp_path / "notes.csv"
     path.write_text("text\n" + "".join(f"Note {n} of the court.\n" for n in range(8)))
     new = inspect(POINTS, Reading(str(path))).reading
-    assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)), "")
+    assert tab.notice not in tab.conditions_of_table(*fields(Form("case", "table", table=new)))
     with pytest.raises(DataError, match="Write some in Conditions"):
         Form("case", "table", conditions=" ", table=new).points()
     changed = Form("case", "table", table=replace(new, new=False))
-    assert tab.conditions_of_table(*fields(changed), "")[tab.notice] == gr.skip()
+    assert tab.conditions_of_table(*fields(changed))[tab.notice] == gr.skip()
 
 
 def test_conditions_are_typed_only_where_they_are_read(tab: MapTab, tmp_path: object) -> None:

@@ -141,7 +141,7 @@ class MapTab:
         form = [*fields, *self.drawn.components.values()]
         panels = list(self.panels.values())
         boxes = [self.aspects, self.box_table, self.box_typed, self.sentences, self.rows]
-        stale = [*form, self.shown], [*boxes, self.conditions, *panels]
+        stale = [*form, self.shown, self.filled], [*boxes, self.conditions, self.filled, *panels]
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
         whole = [*picked, self.colour, self.own.box, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
@@ -154,8 +154,7 @@ class MapTab:
         self.page.on_models(self.model, self.choices)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.source.input, self.boxes, *stale, **light)
-        filled = ([*part, self.filled] for part in stale)
-        connect(self.table.change, self.conditions_of_table, *filled, by_itself=True, **light)
+        connect(self.table.change, self.conditions_of_table, *stale, by_itself=True, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -200,9 +199,9 @@ class MapTab:
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form and the state
         """Show the fields of what the sentences come from."""
-        *values, shown = fields
+        *values, shown, filled = fields
         form = Form.of(*values)
-        lost = form.source == "texts" and not form.conditions.strip()  # a table brought its own, or none
+        lost = form.source == "texts" and form.conditions.strip() in ("", filled)  # a table brought its own, or none
         return {**self._boxes(form), **self._stale(form, shown), self.conditions: CONDITIONS if lost else gr.skip()}
 
     def _stale(self, form: Form, shown: Shown | None) -> dict:
