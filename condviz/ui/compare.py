@@ -27,7 +27,7 @@ from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, secti
 from condviz.ui.pool import score_rows
 from condviz.ui.requests import KEPT
 from condviz.ui.speed import Budget
-from condviz.ui.state import Values, first, joined, lines, pair_link
+from condviz.ui.state import Values, conditions_of, first, joined, lines, pair_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +164,7 @@ class CompareTab:
         }
         from condviz.analysis.compare import add_words, compare, word_cost  # seconds, in a server that has just started
 
-        work = self.pool.run(compare, [model], sentence1, sentence2, lines(conditions))
+        work = self.pool.run(compare, [model], sentence1, sentence2, conditions_of(conditions))
         for _ in work.steps():
             yield {}
         comparison = work.result()

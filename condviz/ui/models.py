@@ -37,7 +37,11 @@ READS = {
     "bi": "reads each sentence with the condition",
     "tri": "reads sentence and condition separately",
 }
-TASKS = {"pair": "compare two sentences", "many": "search or map many texts", "words": "see which words its router reads"}
+TASKS = {
+    "pair": "compare two sentences",
+    "many": "search or map many texts",
+    "words": "see which words its router reads",
+}
 PATIENCE = {
     "least": ("as little as possible", 2.0),
     "some": ("a little more", 8.0),

@@ -34,7 +34,7 @@ from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, neede
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Outcome
 from condviz.ui.speed import Budget
-from condviz.ui.state import Values, first, joined, lines, number, pair_link, place, write_link
+from condviz.ui.state import Values, conditions_of, first, joined, lines, number, pair_link, place, write_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,7 +207,7 @@ class SearchTab:
         """Search under each condition, then look for the words that carry each hit."""
         *filters, k, shown = fields
         yield {self.result: _dimmed(shown), self.stop: gr.update(visible=True)}
-        chosen = lines(conditions) or ("",)
+        chosen = conditions_of(conditions) or ("",)
         if len(chosen) > MAX_CONDITIONS:
             told = f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             raise DataError(told)

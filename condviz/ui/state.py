@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qs, urlencode
 
+from condviz.data.texts import fold
+
 MAX_TEXT = 5000
 """Characters of one value that a link carries; longer ones are cut, as browsers and proxies limit addresses."""
 MAX_FIELDS = 200
@@ -121,3 +123,11 @@ def lines(text: str) -> tuple[str, ...]:
     # Not splitlines and strip(): those would swallow control characters that the core has to report.
     parts = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return tuple(stripped for part in parts if (stripped := part.strip(" \t\u00a0")))
+
+
+def conditions_of(text: str) -> tuple[str, ...]:
+    """Split the text of a box into conditions, each once but for case and blanks, where it stands first."""
+    found: dict[str, str] = {}
+    for line in lines(text):
+        found.setdefault(fold(line), line)
+    return tuple(found.values())

@@ -24,7 +24,7 @@ from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
 from condviz.ui.speed import Budget
-from condviz.ui.state import Values, first, joined, lines, number, pair_link
+from condviz.ui.state import Values, conditions_of, first, joined, lines, number, pair_link
 
 BUDGET = Budget(1.0)
 MAX_MODELS = 8
@@ -376,7 +376,7 @@ class WordsTab:
         # Named as the fields are; `check_texts` would count the sentences.
         names = ("the sentence", "the second sentence")
         texts = [check_sentence(text, name) for text, name in zip(_sentences(sentence, sentence2), names, strict=False)]
-        texts, under = check_texts(texts, lines(conditions))
+        texts, under = check_texts(texts, conditions_of(conditions))
         return self._run(model, read_words, texts, under)
 
     def _picture(

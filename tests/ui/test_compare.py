@@ -55,8 +55,7 @@ def test_texts_are_escaped_wherever_they_are_shown(tab: compare.CompareTab) -> N
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
-    [({0: " "}, "sentence 1"), ({1: "a" * 6000}, "sentence 2"), ({2: ""}, "condition"), ({2: "x\nX"}, "condition")],
+    ("change", "named"), [({0: " "}, "sentence 1"), ({1: "a" * 6000}, "sentence 2"), ({2: ""}, "condition")]
 )
 def test_bad_input_names_the_field(tab: compare.CompareTab, change: dict[int, str], named: str) -> None:
     values = [*SENTENCES, "the sport", "hyper-cl", None]

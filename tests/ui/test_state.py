@@ -5,7 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.ui.state import MAX_TEXT, first, lines, number, place, read_link, read_rows, write_link, write_rows
+from condviz.ui.state import (
+    MAX_TEXT,
+    conditions_of,
+    first,
+    lines,
+    number,
+    place,
+    read_link,
+    read_rows,
+    write_link,
+    write_rows,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -61,6 +72,7 @@ def test_lone_surrogates_do_not_reach_the_address() -> None:
 
 def test_lines_keep_what_the_core_has_to_report() -> None:
     assert lines(" the sport \r\n\nthe\x0bmood\r") == ("the sport", "the\x0bmood")
+    assert conditions_of("the sport\nthe mood\nThe  sport\n") == ("the sport", "the mood"), "each is asked once"
 
 
 def test_a_page_opens_by_its_name_and_by_the_one_before() -> None:

@@ -27,6 +27,7 @@ from condviz.ui.requests import KEPT
 from condviz.ui.state import (
     MAX_TEXT,
     Values,
+    conditions_of,
     first,
     joined,
     lines,
@@ -93,7 +94,8 @@ class Form:
             check_count("The number of the random sample", self.sample, 0, 2**32 - 1)
             return scene_points(tuple(self.aspects), seed=self.sample)
         if self.source == "texts":
-            return points_from_texts(lines(self.sentences), lines(self.conditions), max_points=limits.MAP_POINTS)
+            asked = conditions_of(self.conditions)
+            return points_from_texts(lines(self.sentences), asked, max_points=limits.MAP_POINTS)
         if self.table is None:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         if self.table.problem:
@@ -107,7 +109,7 @@ class Form:
         return points_from_table(
             self.table.table(POINTS),
             **chosen,
-            conditions=lines(self.conditions) if self.types_conditions else None,
+            conditions=conditions_of(self.conditions) if self.types_conditions else None,
             sample=self.rows or None,
             max_points=limits.MAP_POINTS,
         )
@@ -298,10 +300,7 @@ def has_maps(info: ModelInfo) -> bool:
 def doubts(
     model: Any, form: Form, points: MapPoints, *, progress: Any = None  # noqa: ANN401 - a loaded model
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:  # fmt: skip
-    """Return conditions of which most sentences under them say nothing, and notes; both judged by a sample.
-
-    Of sentences that may not be in English, none can be told.
-    """
+    """Return conditions of which most sentences say nothing, if they are in English, and notes, both by a sample."""
     texts = [] if form.source == "scenes" else list(dict.fromkeys(points.texts))[:TOLD_CONDITIONS]
     if 2 * sum(map(looks_english, texts)) < len(texts):
         return (), ("These sentences may not be in English, the only language that models here have learned.",)
