@@ -155,8 +155,13 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
         make the two alike.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
-    known = ((word.text.lower(), float(effect)) for word, effect in effects if is_content(word.text))
-    counted = sorted((pair for pair in known if np.isfinite(pair[1])), key=lambda pair: -abs(pair[1]))
+    known: dict[str, list[float]] = {}
+    for word, effect in effects:
+        if is_content(word.text) and np.isfinite(effect):
+            known.setdefault(word.text.lower(), []).append(float(effect))
+    # A word of both sentences may raise the score in one and lower it in the other.
+    means = [(word, sum(found) / len(found)) for word, found in known.items()]
+    counted = sorted(means, key=lambda pair: -abs(pair[1]))
     largest = abs(counted[0][1]) if counted else 0.0
     alike = place >= TYPICAL
 

@@ -125,7 +125,7 @@ def test_words_are_said_to_do_what_they_do_to_the_score(comparison: Comparison) 
 
 def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> None:
     first, second = (Word("1,000", 0, 5), Word("euros", 6, 11)), (Word("9,000", 0, 5), Word("euros", 6, 11))
-    read = Attribution("m", "the amount", 0.4, first, second, np.float32([-0.3, 0.2]), np.float32([-0.2, 0.1]))
+    read = Attribution("m", "the amount", 0.4, first, second, np.float32([-0.3, 0.2]), np.float32([-0.2, 0.2]))
     assert similarity.decisive(read, 20.0) == {
         "verb": "set apart by", "words": ["1,000", "9,000"], "against": ["euros"], "idle": [], "misread": [],
     }  # fmt: skip
@@ -138,6 +138,8 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     told = similarity.decisive(low, 80.0)
     assert (told["verb"], told["words"], told["against"]) == ("carried by", ["euros"], ["1,000", "9,000"])
     assert not similarity.decisive(replace(read, condition="the buyer"), 80.0)["idle"], "nobody asks for a number"
+    both = replace(read, effects1=np.float32([-0.3, -0.2]), effects2=np.float32([-0.2, 0.2]))
+    assert similarity.decisive(both, 20.0)["words"] == ["1,000", "9,000"], "euros does nothing, on the whole"
     alone = replace(read, words2=second[1:], effects2=np.float32([0.1]))
     assert not similarity.decisive(alone, 80.0)["idle"], "no number to compare it with"
 
