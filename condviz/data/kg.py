@@ -379,18 +379,12 @@ def _stem(word: str) -> str:
 
 
 def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:
-    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for one without such a form.
-
-    A relation that is in neither graph of ours is read as its name stands.
-    """
-
-    def listed(way: Callable[[str], str]) -> str:
+    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form."""
+    form, told = _forms().get(relation, ("",) * 4)[2 + inverse], {}
+    for key, way in {"x": str, "ax": with_article, "thex": _with_the}.items():
         *first, last = map(way, answers)
-        return f"{', '.join(first)} or {last}" if first else last
-
-    if (forms := _forms().get(relation)) is None:
-        return "" if inverse else f"{relation.strip('_').replace('_', ' ')} {listed(str)}"
-    return forms[2 + inverse].format(x=listed(str), ax=listed(with_article), thex=listed(_with_the))
+        told[key] = f"{', '.join(first)} or {last}" if first else last
+    return form.format(**told)
 
 
 def _with_the(name: str) -> str:

@@ -14,8 +14,8 @@ from condviz.plots.html import cut, render
 if TYPE_CHECKING:
     from condviz.analysis.answers import LinkAnswer
 
-NAMED = 2
-"""Answers that the headline names for one question."""
+NAMED, LISTED = 2, 5
+"""Answers that the headline names for one question; and of a graph that the model has not learnt."""
 STYLES = ("links.css",)
 DRAWN, ROW, LONGEST = 3, 24, 22
 """Ends of a relation in the picture, the height of each, and letters of a name."""
@@ -55,7 +55,7 @@ def headline(profile: LinkProfile) -> Markup:
         clauses=[text for text in map(_clause, sensible) if text],
         first=sensible[0] if sensible else first,
         told=bool(sensible),
-        trained=first.model.graph == first.graph or not any(item.known for item in sensible),
+        facts=[] if first.model.graph == first.graph else [_fact(item) for item in profile.answers if item.known],
         lost=first.question if profile.asked and first not in sensible else "",
     )
 
@@ -85,6 +85,14 @@ def neighbourhood(profile: LinkProfile) -> Markup:
         drawn.append({"text": cut(text, LONGEST), "y": sum(heights) / len(heights), "nodes": nodes})
     name = cut(profile.entity, LONGEST)
     return render("links/neighbourhood.html", name=name, groups=drawn, height=ROW * rows, middle=middle)
+
+
+def _fact(result: LinkAnswers) -> str:
+    """Return what a graph that the model has not learnt holds: its relations may be in any language."""
+    names = ", ".join(item.name for item in result.known[:LISTED])
+    names += f" and {more:,} more" if (more := len(result.known) - LISTED) > 0 else ""
+    ends = [result.entity, result.relation.strip("_").replace("_", " "), names]
+    return " \N{RIGHTWARDS ARROW} ".join(ends[::-1] if result.direction == "head" else ends)
 
 
 def _clause(result: LinkAnswers) -> str:

@@ -13,7 +13,7 @@ import condviz
 from condviz.analysis.answers import LinkAnswers
 from condviz.analysis.links import BONUS, LinkPredictor, describe_entity, get_predictor
 from condviz.data.kg import Entity, Relation, build_graph, phrase, with_article
-from condviz.data.kg_formats import load_graph
+from condviz.data.kg_formats import load_graph, read_files
 from condviz.errors import ConfigError, DataError
 from condviz.plots.links import cards, headline, neighbourhood
 from tests.kg_toy import ENTITIES, toy_graph
@@ -264,3 +264,21 @@ def test_bars_of_all_questions_are_on_one_scale(predictor: LinkPredictor) -> Non
     scores = [item.score for result in found for item in result.leading[:3]]
     shown = cards(found)
     assert all(f"width: {round(100 * min(max(score, 0.02), 1), 1)}%" in shown for score in scores)
+
+
+@pytest.mark.slow
+def test_of_a_graph_that_the_model_has_not_learnt_the_headline_tells_what_it_holds(
+    everyday: LinkPredictor, tmp_path: Path
+) -> None:
+    rows = "Anna\tsings\talto\nBerta\tsings\talto\nAnna\tlives in\tUlm\nEmil\tsings\t<b>bass</b>\n"
+    (tmp_path / "choir.tsv").write_text(rows)
+    _, graph = read_files([tmp_path / "choir.tsv"])
+
+    def said(text: str) -> str:
+        return headline(describe_entity(everyday.model, text, graph=graph, folder=tmp_path))
+
+    asked = said("Who sings alto?")
+    assert "In the graph: " in asked
+    assert all(f"{name}" in asked.partition(" → sings → alto")[0] for name in ("Anna", "Berta"))
+    assert "Anna → lives in → Ulm" in said("Anna")
+    assert "&lt;b&gt;" in said("Emil")
