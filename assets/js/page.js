@@ -27,7 +27,7 @@
   let last = location.search;
   const set = (query, push) => {
     last = query.size ? `?${query}` : "";
-    if (last !== location.search) history[push ? "pushState" : "replaceState"]({ condviz: true }, "", location.pathname + last);  // gradio sets <base>, which "?" alone would follow
+    if (last !== location.search) history[push ? "pushState" : "replaceState"]({ ...(push ? {} : history.state), condviz: true }, "", location.pathname + last);  // gradio sets <base>, which "?" alone would follow
   };
   /** Return a link with those keys of the address that it lacks. */
   const merge = (link, kept = ["open", "__theme", ...keys]) => {
@@ -109,7 +109,9 @@
     }
     keys = (element.dataset.keys || "").split(" ");
     if (first) example = link;
-    if (before === link && !answers) return;
+    // Where the server keeps what was uploaded for it: for Back, Forward and reload, in no address that could be copied.
+    const keepOwn = () => history.replaceState({ ...history.state, own: element.dataset.own }, "");
+    if (before === link && !answers) return void keepOwn();
     if (answers) {
       pending = false;
       hold(false);
@@ -119,6 +121,12 @@
     // A new result forgets what was chosen in the one before; the sections that it folds leave the address as they fold.
     const kept = answers || element.dataset.keep ? undefined : ["open", "__theme"];
     set(merge(link, kept), before !== undefined && !answers && !element.dataset.replace);
+    keepOwn();
+  };
+  const withOwn = () => {
+    const query = params();
+    for (const [key, value] of new URLSearchParams(history.state?.own)) query.set(key, value);
+    return query;
   };
 
   // What was typed and not asked for yet is asked for when its page is opened again: view -> box -> key of its address.
@@ -148,7 +156,8 @@
   const secret = [...asked].filter(([, value]) => value.startsWith("upload-")).map(([key]) => key);
   const open = (query) => `${[...query].filter(([key]) => !secret.includes(key)).sort()}`;
   const lacks = secret.length && !`${params()}`.includes("=upload-") && open(asked) === open(params());
-  if (lacks && ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) location.replace(`${location.pathname}?${asked}`);
+  const own = history.state?.own;
+  if ((lacks || own) && ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) location.replace(`${location.pathname}?${own ? withOwn() : asked}`);
   const leave = () => {
     const query = params();
     // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.
@@ -329,7 +338,7 @@
     window.addEventListener("popstate", () => {
       last = location.search;
       expect();
-      navigate({ query: !stateful && example ? `?${example}` : last });
+      navigate({ query: !stateful && example ? `?${example}` : `?${withOwn()}` });
     });
     theme(element.querySelector("[data-theme-toggle]"));
     present(element);

@@ -96,6 +96,15 @@ def any_table_can_be_read_with_its_own_columns(page: Page, folder: Path) -> None
     page.locator("#cv-err-use").click()
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
     expect(page.get_by_test_id("detail")).to_contain_text("<i>a")
+    # Back and reload keep the table, of which no address tells.
+    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("rating > 2")
+    page.locator("#cv-err-filter textarea, #cv-err-filter input").press("Enter")
+    expect(page).to_have_url(re.compile("ef=rating"))
+    for again in (page.go_back, page.reload):
+        again()
+        expect(page).not_to_have_url(re.compile("ef=rating|upload-"))
+        expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
+        expect(page.locator("#cv-err-result .cv-dimmed")).to_have_count(0)
     follow_link(page, "Compare")
     follow_link(page, "Errors")
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
