@@ -5,7 +5,10 @@
     const group = condviz.join("map", { element });
     element.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
-      if (button?.dataset.act === "value") group.send("follow");  // to what is chosen, and back to the whole map
+      if (button?.dataset.act === "value") {  // to what is chosen, and back to the whole map
+        const on = button.getAttribute("aria-pressed") === "true";
+        group.send("follow", on ? 0 : Number(button.querySelector(".cv-num").textContent));
+      }
       if (button) send({ ...button.dataset });
     });
     element.addEventListener("mouseover", (event) => {

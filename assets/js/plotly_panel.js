@@ -72,7 +72,7 @@
       this.ring = element.querySelector(".cv-figure-ring");
       this.bus = join(this.settings.link, {
         element, select: (ids) => this.select(ids), mark: (id) => this.mark(id), zoom: (ranges) => this.zoom(ranges),
-        fit: () => this.fit(), follow: () => { this.following = true; },
+        fit: () => this.fit(), follow: (count) => { this.following = count; },
       });
       this.plot.style.height = `${this.settings.height}px`;
       this.tools();
@@ -265,9 +265,11 @@
       this.figure.layout.selections = [];
       this.figure.layout.selectionrevision = this.selected;  // else plotly keeps the points and the frame of a lasso
       await this.paint();
-      const [follows, followed] = [this.following && Boolean(this.selected), this.followed];
-      [this.following, this.followed] = [false, follows];
-      if (follows) await this.fit();
+      // Another choice may still be on its way: the one to zoom to is known by its size.
+      const [follows, followed] = [this.following === (this.selected?.length ?? 0), this.followed];
+      if (follows) this.following = undefined;
+      this.followed = follows && Boolean(this.selected);
+      if (this.followed) await this.fit();
       else if (followed) await this.magnify(0);
     }
 
