@@ -161,8 +161,13 @@ def _usual() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     texts = list(dict.fromkeys(pair.sentence1 for pair in reference_pairs()))
     others = texts[:: max(1, len(texts) // OTHERS)]
-    near = _units(others) @ _units(library_conditions()).T
+    near = _units(others) @ _library_units().T
     return logits(others, library_conditions()).mean(dim=1).numpy(), near.mean(axis=0), near.std(axis=0)
+
+
+@cache
+def _library_units() -> np.ndarray:
+    return _units(library_conditions())
 
 
 def _units(texts: Sequence[str]) -> np.ndarray:
@@ -181,7 +186,7 @@ def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
     usual, near, spread = _usual()
     found = logits(texts, library_conditions()).T.numpy()
-    clear = found - usual + (_units(texts) @ _units(library_conditions()).T - near) / spread
+    clear = found - usual + (_units(texts) @ _library_units().T - near) / spread
     return (found >= np.log(SURE / (1 - SURE))) & (found - usual >= BEYOND), clear
 
 
@@ -196,9 +201,8 @@ def clearest(told: np.ndarray, clear: np.ndarray) -> list[int]:
 
 def distinct(places: Sequence[int]) -> list[int]:
     """Leave out conditions of the library that mean about the same as one before them."""
-    chosen = [library_conditions()[place] for place in places]
-    vectors, kept = _units(chosen), []
-    for row in range(len(chosen)):
+    vectors, kept = _library_units()[list(places)], []
+    for row in range(len(places)):
         if not kept or (vectors[kept] @ vectors[row]).max() < SAME_WORDING:
             kept.append(row)
     return [places[row] for row in kept]

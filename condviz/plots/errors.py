@@ -347,16 +347,15 @@ def plot_against(study: Study) -> go.Figure:
 
 def plot_scores(study: Study) -> go.Figure:
     """Draw scores where there is no error to draw: by those of the second model, by the rating, or in their order."""
-    x, title = study.first.scores, f"score of {study.first.title}"
-    shown, y, other = np.isfinite(x), np.full(len(x), np.nan), "% of all rows that score lower"
+    x = study.first.scores
     if study.second is not None:
         y, other = study.second.scores, f"score of {study.second.title}"
     elif study.rated.any():
         y, other = study.columns["gold"], "rating"
     else:
-        y = 100 * np.searchsorted(np.sort(x), x) / len(x)
-    figure = _plot_sides(study, {"row": shown & np.isfinite(y)}, x, y)
-    _finish(figure, title, other)
+        y, other = 100 * np.searchsorted(np.sort(x), x) / len(x), "% of all rows that score lower"
+    figure = _plot_sides(study, {"row": np.isfinite(x) & np.isfinite(y)}, x, y)
+    _finish(figure, f"score of {study.first.title}", other)
     return figure
 
 

@@ -166,15 +166,13 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     alike = place >= TYPICAL
 
     def strongest(least: float, *, side: bool) -> list[str]:
-        kept = [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)]
-        return list(dict.fromkeys(kept))[:3]
+        return [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)][:3]
 
     least = max(0.01, 0.25 * largest)
     words, against = strongest(least, side=alike), strongest(max(0.01, 0.5 * largest), side=not alike)
     verb = "carried by" if alike else "set apart by"
     if not words:
         words, against, verb = strongest(least, side=not alike), [], "lowered most by" if alike else "raised most by"
-    against = [word for word in against if word not in words]
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
     idle = [word for word in numbers if word not in [*words, *against]]

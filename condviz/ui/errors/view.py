@@ -160,11 +160,9 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
 def worst(column: str, groups: Sequence[GroupErrors], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
-    dataset, worst_rows = (
-        study.study.dataset,
-        study.rows[: SINGLE if _has_errors(study.study) and not rows else 0].tolist(),
-    )
-    single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in worst_rows]
+    dataset = study.study.dataset
+    alone = study.rows[:SINGLE].tolist() if _has_errors(study.study) and not rows else []
+    single = [(int(dataset.numbers[row]), dataset.pairs[row], study.study.first.error[row]) for row in alone]
     about = {"column": column, "named": pictures.plain_name(column), "models": study.titles, "least": LEAST}
     return render("errors/worst.html", groups=rows, rows=single, **about)
 
