@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gradio as gr
@@ -31,6 +33,12 @@ def plant(handler: Callable) -> Callable[..., Iterator[dict]]:
 
     fail.planted = True
     return fail
+
+
+def run_alone(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine returns, run in a thread of its own: a browser leaves a loop in that of the tests."""
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(asyncio.run, coroutine).result()
 
 
 def last(steps: Iterable[dict]) -> dict:

@@ -40,8 +40,11 @@ COMPONENTS = 16
 NAME_WORDS, NAMED_SHARE = 4, 0.06
 TOLD_TEXTS = 60
 """Texts that are read to see whether they tell a condition."""
-MOST_GROUPS = 50
-NumGroups = Annotated[int, Interval(ge=2, le=MOST_GROUPS), Doc("How many groups k-means makes")]
+MOST_GROUPS, GROUPED = 50, 4
+"""Groups of a corpus, and texts that there have to be for each: of fewer, most groups would hold a single text."""
+NumGroups = Annotated[
+    int, Interval(ge=2, le=MOST_GROUPS), Doc(f"How many groups k-means makes, at most one for every {GROUPED} texts")
+]
 Method = Annotated[
     Literal["kmeans", "hdbscan"],
     Doc("HDBSCAN finds the number of groups by itself, and leaves out texts that belong to none"),
@@ -163,7 +166,7 @@ def group_by(
     condition = check_condition(condition, "the condition")
     corpus, loaded = open_with_model(store, model, fewest=3)
     vectors = embed_rows(loaded, corpus, condition, progress=progress)
-    labels = cluster(vectors, min(groups, len(corpus) - 1)) if method == "kmeans" else _find_dense(vectors)
+    labels = cluster(vectors, groups) if method == "kmeans" else _find_dense(vectors)
     rows = corpus.rows(range(len(corpus)))
     points = _project(vectors, 2)
 
@@ -312,8 +315,9 @@ def open_with_model(
 
 
 def cluster(vectors: np.ndarray, groups: int) -> np.ndarray:
-    """Return the group of each vector, (n,)."""
-    found = require("sklearn.cluster", "viz").KMeans(groups, n_init=4, random_state=0).fit(vectors)
+    """Return the group of each vector, (n,): at most so many groups, and one for every `GROUPED` vectors, but two."""
+    count = min(groups, max(2, len(vectors) // GROUPED))
+    found = require("sklearn.cluster", "viz").KMeans(count, n_init=4, random_state=0).fit(vectors)
     return np.unique(found.labels_, return_inverse=True)[1]  # equal texts can leave a group empty
 
 

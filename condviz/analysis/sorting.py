@@ -12,10 +12,11 @@ from annotated_doc import Doc
 from annotated_types import Interval
 from scipy import special
 
-from condviz.analysis.compare import clearest, distinct, library_conditions, tell_library
+from condviz.analysis.compare import ANY_TEXT, clearest, library_conditions, tell_library
 from condviz.analysis.geometry import silhouette
-from condviz.analysis.groups import NumGroups, cluster, open_with_model, spread
-from condviz.analysis.search import MAX_HITS, embed_rows
+from condviz.analysis.groups import GROUPED, NumGroups, cluster, open_with_model, spread
+from condviz.analysis.reference import percentile, reference_scores
+from condviz.analysis.search import MAX_HITS, TYPICAL_PERCENTILE, embed_rows
 from condviz.data.texts import check_conditions
 from condviz.errors import require
 from condviz.evaluation.metrics import ALPHA
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 # ---- conditions that sort --------------------------------------------------------------------------------------------
 
-TRIED, FEWEST_TRIED = 40, 4
-"""Conditions of the library that are tried on a corpus."""
+TRIED = 40
+"""Conditions of the library that are tried on a corpus, at most."""
 READ, APPLYING = 100, 0.5
 """So many texts are read to see which conditions they tell; this share has to tell one for it to be tried."""
-SAMPLE = 1_000
+SAMPLE, FEWEST_SORTED = 1_000, 2 * GROUPED
+"""Texts that are divided."""
 RANDOM_MATRICES = 16
 
 
@@ -91,7 +93,7 @@ def rank_sorting_conditions(
         DataError: If a condition cannot be used, or the corpus is too small.
         ConfigError: If `groups` is not allowed, or the model has no such projection.
     """
-    corpus, loaded = open_with_model(store, model, fewest=2 * groups, bounded=False)
+    corpus, loaded = open_with_model(store, model, fewest=FEWEST_SORTED, bounded=False)
     loaded.check_able("separable")
     places = np.sort(np.random.default_rng(0).permutation(len(corpus))[:SAMPLE])
     vectors, norms = corpus.vectors(places)
@@ -104,9 +106,7 @@ def rank_sorting_conditions(
     else:  # those that the texts tell most clearly, each meaning once
         found, each = tell_library(texts)
         told, clear = found.mean(axis=0), np.median(each, axis=0)
-        tried = clearest(told >= APPLYING, clear)[:TRIED]
-        if len(tried) < FEWEST_TRIED:
-            tried = distinct(np.argsort(-clear, kind="stable")[:FEWEST_TRIED].tolist())
+        tried = clearest(told >= APPLYING, clear)[:TRIED] or list(map(asked.index, ANY_TEXT))
     size = embed_rows(loaded, part, asked[0]).shape[1]
     draw = np.random.default_rng(0)
     by_chance = [
@@ -154,7 +154,9 @@ class Twin:
     texts: tuple[str, str]
     alike: float
     different: float
-    """Their similarity under the two conditions, in standard deviations above the mean pair."""
+    """Their similarity under the two conditions, in standard deviations above the mean pair of the corpus."""
+    percentiles: tuple[float, float]
+    """The same as shares, in %, of the reference pairs that are less alike, as of hits."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,9 @@ class Twins(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair."""
-        rows = [(*pair.rows, *pair.texts, pair.alike, pair.different) for pair in self.pairs]
-        return table(rows, ["row1", "row2", "text1", "text2", "alike", "different"])
+        rows = [(*pair.rows, *pair.texts, pair.alike, pair.different, *pair.percentiles) for pair in self.pairs]
+        named = ["row1", "row2", "text1", "text2", "alike", "different", "alike_percentile", "different_percentile"]
+        return table(rows, named)
 
 
 @checked
@@ -184,6 +187,9 @@ def find_twins(
     progress: Progress | None = None,
 ) -> Twins:
     """Find pairs of texts that are alike under one condition and different under another, and that tell both.
+
+    Alike is what is well above the mean pair of these texts and above a typical reference pair, different what is below
+    the mean pair.
 
     Args:
         store, model, progress: As in `group_by`.
@@ -206,11 +212,11 @@ def find_twins(
     second, texts = nearest.ravel(), corpus.column("text")
     two_texts = (first < second) & (texts[first] != texts[second])
     first, second = first[two_texts], second[two_texts]
-    scores = [
-        (np.einsum("ij,ij->i", rows[first], rows[second]) - mean) / deviation
-        for rows, (mean, deviation) in zip((one, two), scale, strict=True)
-    ]
-    pairs, used, tells, apart = [], set(), {}, (scores[0] >= ABOVE) & (scores[1] < 0)
+    cosines = [np.einsum("ij,ij->i", rows[first], rows[second]) for rows in (one, two)]
+    scores = [(found - mean) / deviation for found, (mean, deviation) in zip(cosines, scale, strict=True)]
+    shares = [percentile(found, reference_scores(loaded)) for found in cosines]
+    apart = (scores[0] >= ABOVE) & (scores[1] < 0) & (shares[0] >= TYPICAL_PERCENTILE)
+    pairs, used, tells = [], set(), {}
     order = np.argsort(scores[1] - scores[0], kind="stable")
     for place in order[apart[order]]:
         both = int(first[place]), int(second[place])
@@ -222,7 +228,8 @@ def find_twins(
         if all(tells[text] for text in found):
             used.update(found)
             numbers = tuple(row["row"] for row in corpus.rows(both))
-            pairs.append(Twin(numbers, found, float(scores[0][place]), float(scores[1][place])))
+            figures = [float(each[place]) for each in (*scores, *shares)]
+            pairs.append(Twin(numbers, found, figures[0], figures[1], (figures[2], figures[3])))
         if len(pairs) == k or len(tells) >= READ_FOR_TWINS:
             break
     return Twins(alike, different, loaded.info, tuple(pairs))

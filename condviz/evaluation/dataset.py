@@ -316,8 +316,9 @@ def _remarks(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
     rated = sum(pair.label is not None for pair in pairs)
     if not rated:
         notes.append("No row has a rating: scores only, there is nothing to compare them with.")
-    elif rated < len(pairs):
-        notes.append(f"{len(pairs) - rated:,} of {len(pairs):,} rows have no label; they are scored only.")
+    elif missing := len(pairs) - rated:
+        told = "has no rating; it is" if missing == 1 else "have no rating; they are"
+        notes.append(f"{missing:,} of {len(pairs):,} rows {told} scored only.")
     if alone := len(pairs) - len(np.unique(items)):
         notes.append(
             f"Without a partner that has the same sentences and a second condition: {alone:,} of {len(pairs):,} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ from condviz.plots.html import cut, render
 from condviz.plots.svg import to_svg
 
 SideName = Literal["before", "after"]
-Name = tuple[str, float, float]
 Spot = tuple[int, int, int]
+Name = tuple[str, float, float, Sequence[Spot]]
 SIDES: tuple[SideName, ...] = ("before", "after")
 MAX_CATEGORIES = 10
 CATEGORY_COLOURS = tuple(f"var(--cv-cat-{number})" for number in range(1, MAX_CATEGORIES + 1))
@@ -35,9 +36,9 @@ NUMERIC_SHARE = 0.95
 PICTURES = (290, 340, 420, 520, 640)
 """Pixels across, from a phone to a beamer: labels may touch neither each other nor points on any; a character is 7
 wide, and a point 10."""
-FEW, SHORT, BRIEF = 24, 18, 10
+FEW, SOME, SHORT, BRIEF = 24, 48, 18, 10
 """On a map of so few different points each is labelled, with so many characters, or fewer where these find no place;
-else groups are."""
+else groups are, and on one of some points whatever else there is room for."""
 ABOVE = ((0, 0, 14), (0, 0, 33), (1, 0, 14), (1, 0, 33), (-1, 0, 14), (-1, 0, 33))
 AROUND = ((1, 10, 0), (-1, 10, 0), (0, 0, 15), (0, 0, -15))
 """Where the label of a group, or of a point, may stand, best first: on which side, how far off, and how far up."""
@@ -94,7 +95,8 @@ def headline(result: EmbeddingMap) -> str:
         if {*points.groups} == {*result.untold}:
             names = " or ".join(f"“{group}”" for group in points.groups)
             return f"Most sentences seem to say nothing about {names}, so where they lie after reading it means little."
-        moved = {"the condition": points.copies[0]}
+        read = f"“{points.groups[0]}”" if len(points.groups) == 1 else "the condition"
+        moved = {read: points.copies[0]}
         if points.within:
             moved = {group: [row for row in points.copies[0] if points.conditions[row] == group]
                      for group in points.groups}  # fmt: skip
@@ -188,7 +190,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         xaxis=hidden,
         yaxis={**hidden, "scaleanchor": "x"},
-        annotations=_labels(*_named(result, side, places[side]), places[side], reach),
+        annotations=_labels(_named(result, side, places[side]), places[side], reach),
     )
 
 
@@ -383,18 +385,25 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
     return [[cell for cell in row if cell] for row in rows]
 
 
-def _named(result: EmbeddingMap, side: SideName, places: np.ndarray) -> tuple[list[Name], Sequence[Spot]]:
-    """Return labels, each with the point where it belongs, and where they may stand."""
-    texts, own = result.points.texts, getattr(result, side)
-    if len(result.points.copies[0]) > FEW:
-        return [(", ".join(topic.words), topic.x, topic.y) for topic in own.topics], ABOVE
+def _named(result: EmbeddingMap, side: SideName, places: np.ndarray) -> list[Name]:
+    """Return labels, each with the point where it belongs, and where it may stand."""
+    texts, own, count = result.points.texts, getattr(result, side), len(result.points.copies[0])
+    topics: list[Name] = [(", ".join(one.words), one.x, one.y, ABOVE) for one in own.topics if count > FEW]
+    if count > SOME:
+        return topics
     first: dict[tuple[Any, ...], Any] = {}  # of a sentence that has several marks in one place
     for text, place, at in zip(texts, own.layout.tolist(), places.tolist(), strict=True):
         first.setdefault((text, *place), at)
-    return [(cut(text, size), *at) for size in (SHORT, BRIEF) for (text, *_), at in first.items()], AROUND
+    sizes = (SHORT, BRIEF)
+    return topics + [(_brief(text, size), *at, AROUND) for size in sizes for (text, *_), at in first.items()]
 
 
-def _labels(names: Sequence[Name], spots: Sequence[Spot], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
+def _brief(text: str, size: int) -> str:
+    """Cut a text, where it is too long also at its start: articles tell no two texts apart."""
+    return cut(text if len(text) <= size else re.sub(r"^(the|an?)\s+", "", text, flags=re.IGNORECASE), size)
+
+
+def _labels(names: Sequence[Name], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
     """Place labels, the first ones first, each where it touches no point; one that finds no such place is left out.
 
     The points are drawn at `places`, (n, 2); `reach` is half the width of the picture. A label keeps its distance to
@@ -403,7 +412,7 @@ def _labels(names: Sequence[Name], spots: Sequence[Spot], places: np.ndarray, re
     pixels = 2 * reach / np.array(PICTURES)
     taken: list[tuple[np.ndarray, np.ndarray, float]] = []
     labels: list[dict[str, Any]] = []
-    for words, own_x, own_y in names:
+    for words, own_x, own_y, spots in names:
         if any((one["x"], one["y"]) == (own_x, own_y) for one in labels):
             continue
         half = 3.5 * len(words)

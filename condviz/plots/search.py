@@ -31,7 +31,7 @@ def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> M
     """Render the hits of one search, or of several side by side; others have templates of their names."""
     if results := [result] if isinstance(result, Hits) else getattr(result, "results", ()):
         return headline(results) + columns(results)
-    return render(f"search/{type(result).__name__.lower()}.html", result=result)
+    return render(f"search/{type(result).__name__.lower()}.html", result=result, share=_share, needed=GOOD_PERCENTILE)
 
 
 def headline(results: Sequence[Hits], *, english: bool = False) -> Markup:

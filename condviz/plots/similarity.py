@@ -24,6 +24,8 @@ LEVELS = {"low": (0, "unlike"), "medium": (1, "in between"), "high": (2, "alike"
 CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 """End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
 Fixed, so that two screenshots can be compared."""
+FAINT = 0.1
+"""Smallest end of the scale for effects of words: smaller ones are hardly more than noise, and stay pale."""
 CLEARLY = 0.7
 """How surely both sentences tell a condition, at least, to be the headline's highest, where two are: see `applies`."""
 ALIKE = 67.0
@@ -165,8 +167,11 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     largest = abs(counted[0][1]) if counted else 0.0
     alike = place >= TYPICAL
 
+    first, second = ({word.text.lower() for word in words} for words in (read.words1, read.words2))
+
     def strongest(least: float, *, side: bool) -> list[str]:
-        return [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)][:3]
+        told = [word for word, effect in counted if abs(effect) >= least and side == (effect > 0)]
+        return [word for word in told if side or word not in first & second][:3]  # what both have sets nothing apart
 
     least = max(0.01, 0.25 * largest)
     words, against = strongest(least, side=alike), strongest(max(0.01, 0.5 * largest), side=not alike)
@@ -258,7 +263,7 @@ def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:
     Of the sentences what lies between the words is shown; of "" a blank.
     """
     effects = np.concatenate([result.effects1, result.effects2])
-    limit = max(0.01, float(np.abs(effects[np.isfinite(effects)]).max(initial=0.0)))
+    limit = max(FAINT, float(np.abs(effects[np.isfinite(effects)]).max(initial=0.0)))
     texts = []
     for text, words, found in (
         (sentence1, result.words1, result.effects1),

@@ -16,6 +16,7 @@ from condviz.analysis.words import DeletionTest, WordReading
 from condviz.data.texts import is_content, not_english
 from condviz.plots.html import plain, render
 from condviz.plots.html import signed as with_sign
+from condviz.plots.similarity import FAINT
 from condviz.types import TokenWeights, Word
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def reading_scale(readings: Sequence[WordReading], layer: int = -1) -> Scale:
     """Return the scale of readings that came about in the same way."""
     family = family_of(readings[0])
     values = [text.weights[layer_index(text, layer)] for reading in readings for text in reading.texts]
-    return fit_scale(values, family, signed=family != "weight")
+    signed = family != "weight"
+    return fit_scale([*values, np.array([FAINT])] if signed else values, family, signed=signed)
 
 
 def family_of(reading: WordReading) -> str:
@@ -210,42 +212,44 @@ def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Ma
 def strips(readings: Sequence[WordReading], *, layer: int = -1, tokens: bool = False) -> Markup:
     """Render every sentence under every condition, one line for each model, on one scale for each kind of value.
 
-    The routed layer counts from the end; `tokens` shows the sub-tokens of routers instead of words.
+    The sentences stand below each other under each condition. The routed layer counts from the end; `tokens` shows the
+    sub-tokens of routers instead of words.
     """
     families = {family_of(reading): None for reading in readings}
     scales = {name: reading_scale([r for r in readings if family_of(r) == name], layer) for name in families}
+
+    def lines(reading: WordReading, condition: int) -> list[tuple[Line, Scale]]:
+        scale = scales[family_of(reading)]
+        return [(_strip(reading, place, condition, layer, scale, tokens), scale) for place in range(len(reading.texts))]
+
     blocks = [
-        {
-            "place": place,
-            "heads": [
-                (condition, [_strip(r, place, i, layer, scales[family_of(r)], tokens) for r in readings])
-                for i, condition in enumerate(readings[0].conditions)
-            ],
-        }
-        for place in range(len(readings[0].texts))
+        (condition, [(_title(reading, i), lines(reading, i)) for reading in readings])
+        for i, condition in enumerate(readings[0].conditions)
     ]
     return render("words/strips.html", blocks=blocks, legends=[legend(scale) for scale in scales.values()])
 
 
-def _strip(
-    reading: WordReading, place: int, condition: int, layer: int, scale: Scale, tokens: bool
-) -> tuple[Line, Scale]:
+def _title(reading: WordReading, condition: int) -> str:
+    title = reading.model.title + ("" if reading.model.trained else " (untrained)")
+    if reading.scores is None:
+        return title
+    score = float(reading.scores[condition])
+    rated = "" if reading.model.calibration is None else f"{plain(float(reading.model.rate(score)), 1)} of 5, "
+    return f"{title}; the two together: {rated}score {plain(score)}"
+
+
+def _strip(reading: WordReading, place: int, condition: int, layer: int, scale: Scale, tokens: bool) -> Line:
     text = reading.texts[place]
     layer = layer_index(text, layer)
     name = f"{reading.model.title} under {reading.conditions[condition]}"
     note = _note(reading, text, layer, condition)
-    title = reading.model.title + ("" if reading.model.trained else " (untrained)")
-    if reading.scores is not None:
-        score = float(reading.scores[condition])
-        rated = "" if reading.model.calibration is None else f"{plain(float(reading.model.rate(score)), 1)} of 5, "
-        title += f"; the two together: {rated}score {plain(score)}"
     if tokens and text.tokens:
         kept = [i for i, token in enumerate(text.tokens) if token.start < token.end]
         values = text.token_weights[layer, condition][None, kept]
-        return Line(title, name, make_cells("", [text.tokens[i] for i in kept], values, scale), note), scale
+        return Line("", name, make_cells("", [text.tokens[i] for i in kept], values, scale), note)
     account = _account(reading, place, layer, scale)
     cells = make_cells(text.sentence, text.words, text.weights[layer, condition][None], scale, account)
-    return Line(title, name, cells, note), scale
+    return Line("", name, cells, note)
 
 
 def difference(readings: Sequence[WordReading], first: int, second: int) -> Markup:
@@ -257,21 +261,20 @@ def difference(readings: Sequence[WordReading], first: int, second: int) -> Mark
         kind: fit_scale([gap for _, other, own in found if other == kind for gap in own], kind, signed=True)
         for _, kind, _ in found
     }
-    blocks = [
-        {"place": i, "heads": [("", [_gap(reading, i, own[i], scales[kind], names) for reading, kind, own in found])]}
-        for i in range(len(readings[0].texts))
-    ]
+
+    def lines(reading: WordReading, gaps: Sequence[np.ndarray], scale: Scale) -> list[tuple[Line, Scale]]:
+        name = f"{reading.model.title}: {names[0]} minus {names[1]}"
+        return [
+            (Line("", name, make_cells(text.sentence, text.words, gap[None], scale)), scale)
+            for text, gap in zip(reading.texts, gaps, strict=True)
+        ]
+
+    parts = [(reading.model.title, lines(reading, own, scales[kind])) for reading, kind, own in found]
     legends = [
         legend(scale, ends=(f"more under {names[1]}", f"more under {names[0]}", "A scale of its own."))
         for scale in scales.values()
     ]
-    return render("words/strips.html", blocks=blocks, legends=legends)
-
-
-def _gap(reading: WordReading, place: int, gap: np.ndarray, scale: Scale, names: list[str]) -> tuple[Line, Scale]:
-    text = reading.texts[place]
-    name = f"{reading.model.title}: {names[0]} minus {names[1]}"
-    return Line(reading.model.title, name, make_cells(text.sentence, text.words, gap[None], scale)), scale
+    return render("words/strips.html", blocks=[("", parts)], legends=legends)
 
 
 def legend(scale: Scale, ends: tuple[str, str, str] | None = None) -> dict[str, Any]:

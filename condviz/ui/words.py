@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -230,7 +231,8 @@ class WordsTab:
         _check_size([reading])
         depth = len(reading.texts[0].weights)
         layer = layer if layer is not None and layer in range(-depth, 0) else -1
-        strips = words.strips([reading], layer=layer, tokens=bool(tokens))
+        first = replace(reading, texts=reading.texts[:1], scores=None)  # both stand in a section of their own
+        strips = words.strips([first], layer=layer, tokens=bool(tokens))
         return {
             self.strips: noted(strips, tokens="1" if tokens else "", layer=_unless(layer, -1)),
             self.layer: gr.Dropdown(_layers(reading), value=layer, visible=depth > 1),
@@ -314,11 +316,8 @@ class WordsTab:
         call = [("model", reading.model.name), ("sentences", texts), ("conditions", list(reading.conditions))]
         frame = reading.to_frame().drop(columns=["model", "revision", "source", "start", "end"])
         last = frame[frame["layer"] == frame["layer"].max()] if reading.source == "router" else frame
-        script = export.python_call("read_words", call)
-        return {
-            self.hand_out: export.offer(reading, link=_link(reading), python=script, file="words.csv"),
-            self.table: last.head(TABLE_ROWS).round(3),
-        }
+        offered = {"link": _link(reading), "python": export.python_call("read_words", call), "file": "words.csv"}
+        return {self.hand_out: export.offer(reading, **offered), self.table: last.head(TABLE_ROWS).round(3)}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_router(

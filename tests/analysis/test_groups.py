@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,12 @@ def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corp
     assert "tennis" in found._repr_html_()
 
 
+def test_few_texts_make_few_groups(model: HyperCL, corpus: Corpus) -> None:
+    vectors, norms = corpus.vectors(np.arange(9))
+    few = Corpus([row["text"] for row in corpus.rows(range(9))], vectors, norms, corpus.identity)
+    assert [group.size for group in group_by(few, SPORT, groups=8, model=model).groups] == [6, 3], "not nine of one"
+
+
 def test_groups_of_texts_that_say_nothing_about_the_condition_are_not_claimed(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +129,13 @@ def test_twins_share_one_thing_and_not_the_other(
     texts = [text for pair in found.pairs for text in pair.texts]
     assert len(set(texts)) == len(texts)
     assert found.to_dict()["pairs"]
+    row = found.to_frame().loc[0, ["alike_percentile", "different_percentile"]]
+    assert tuple(row) == found.pairs[0].percentiles
+    sure, unsure = (replace(found.pairs[0], percentiles=(share, 20.0)) for share in (97.0, 80.0))
+    assert "Alike under <em>the sport</em>, different under" in replace(found, pairs=(sure,))._repr_html_()
+    assert "1 of these 2 pairs is a sure match" in replace(found, pairs=(sure, unsure))._repr_html_()
+    assert "none of these pairs is a sure match" in replace(found, pairs=(unsure,))._repr_html_()
+    assert "80 % · 20 %" in replace(found, pairs=(unsure,))._repr_html_()
     assert pair.texts[0] in found._repr_html_()
 
 

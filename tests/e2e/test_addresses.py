@@ -101,7 +101,7 @@ def test_words(open_page: Callable[..., Page]) -> None:
     page.locator("#cv-words-heads .cv-head[data-layer='2'][data-head='4']").click()
     page.locator("#cv-words-heads").get_by_role("radio").nth(1).check(force=True)
     page.locator("#cv-words-heads .cv-head[data-layer='3'][data-head='5']").click()
-    for shown in ("[data-testid=strips-0]", ".cv-signed", "[data-copy=python]"):
+    for shown in ("#cv-words-strips-view .cv-line", ".cv-signed", "[data-copy=python]"):
         expect(page.locator(f"#cv-page {shown}").first).to_be_visible()
     for part in ("at=1", "tokens=1", "less=0", "delete=1", "head=4.6", "from="):
         expect(page).to_have_url(re.compile(part))

@@ -41,7 +41,7 @@ def test_the_tint_moves_with_the_condition_without_the_server(open_page: Callabl
 
 def a_held_word_shows_every_condition_until_it_is_let_go(page: Page) -> None:
     page.locator("#cv-words-strips > button").click()
-    expect(page.get_by_test_id("strips-0")).to_be_visible()
+    expect(page.locator("#cv-words-strips-view .cv-line").first).to_be_visible()
     page.locator(f"{WORDS} .cv-token", has_text="surfs").click()
     tip = page.locator(".cv-word-tip")
     expect(tip).to_contain_text("the sport")
@@ -61,7 +61,7 @@ def two_sentences_stand_beside_each_other(page: Page) -> None:
     expect(page.locator("#cv-words-pair-view")).to_contain_text("second sentence")
     page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
     page.locator("#cv-words-both").click()
-    expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
+    expect(page.locator("#cv-words-pair .cv-line[data-place='1']").first).to_contain_text("skis")
 
 
 def an_error_dims_what_was_shown_and_back_returns_to_it(page: Page) -> None:

@@ -149,9 +149,9 @@ def test_points_at_one_place_are_set_apart() -> None:
 
 
 def test_labels_cover_neither_each_other_nor_points_where_there_is_room() -> None:
-    made = make_map(["a"] * 40, [*"xy"] * 20)
+    made = make_map(["a"] * 60, [*"xy"] * 30)
     for side in (made.before, made.after):
-        side.layout[:] = [[-2, -2], [2, 2]] * 19 + [[0, 0.1]] * 2  # where the first label would stand
+        side.layout[:] = [[-2, -2], [2, 2]] * 29 + [[0, 0.1]] * 2  # where the first label would stand
     topics = tuple(Topic(("word", "other"), x, 0.0, 19) for x in (0.1, -0.9))
     made = replace(made, before=replace(made.before, topics=topics))
     plotted = plot_side(made, "before", colouring(made, "condition"))
@@ -174,7 +174,19 @@ def test_few_points_have_labels_of_their_own_and_a_sentence_in_one_place_has_one
     made.after.layout[:] = [[-2, -2], [0, -1], [0, -2], [-2, 2], [0, 1], [0, 2]]
     for side, times in (("before", 1), ("after", 2)):
         named = [one.text for one in plot_side(made, side, colouring(made)).layout.annotations]
-        assert sorted(named) == sorted(["A fox.", "A long sentence o…", "&lt;img src=x onerro…"] * times)
+        assert sorted(named) == sorted(["A fox.", "long sentence on …", "&lt;img src=x onerro…"] * times)
+
+
+def test_of_some_more_points_groups_are_named_and_what_has_room_beside_them() -> None:
+    made = make_map(["a"] * 30, [*"xy"] * 15)
+    for side in (made.before, made.after):
+        side.layout[:] = [
+            (3 * np.cos(turn), 3 * np.sin(turn)) for turn in np.linspace(0, 2 * np.pi, 30, endpoint=False)
+        ]
+    named = [one.text for one in plot_side(made, "before", colouring(made)).layout.annotations]
+    assert named[0] == "&lt;b&gt;two, dogs"
+    assert len(named) > 10
+    assert all(text.startswith("Sentence") for text in named[1:])
 
 
 def test_a_label_that_would_cover_points_everywhere_is_left_out() -> None:

@@ -140,6 +140,8 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     assert not similarity.decisive(replace(read, condition="the buyer"), 80.0)["idle"], "nobody asks for a number"
     both = replace(read, effects1=np.float32([-0.3, -0.2]), effects2=np.float32([-0.2, 0.2]))
     assert similarity.decisive(both, 20.0)["words"] == ["1,000", "9,000"], "euros does nothing, on the whole"
+    lowered = replace(both, effects2=np.float32([-0.2, -0.2]))
+    assert similarity.decisive(lowered, 20.0)["words"] == ["1,000", "9,000"], "euros stands in both"
     alone = replace(read, words2=second[1:], effects2=np.float32([0.1]))
     assert not similarity.decisive(alone, 80.0)["idle"], "no number to compare it with"
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +19,7 @@ from condviz.ui import app
 from condviz.ui.pool import ModelPool
 from condviz.ui.speed import VARIABLE
 from condviz.ui.state import path_of
+from tests.pages import run_alone
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,8 +31,7 @@ def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(app.sys, "platform", "linux")
     monkeypatch.setattr(app, "TRIM_SECONDS", 0.001)
     page = app.build_app(app.Settings(pool=lambda: ModelPool(("minilm",)), tabs=(), preload=False))
-    with ThreadPoolExecutor(1) as own:  # the thread of the tests may have a loop that runs, that of a browser
-        own.submit(asyncio.run, page.run_extra_startup_events()).result()
+    run_alone(page.run_extra_startup_events())
     assert given_back.wait(10)
     assert options == [(app.M_ARENA_MAX, app.HEAPS)]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +17,7 @@ from condviz.errors import DataError
 from condviz.ui import events
 from condviz.ui.app import TABS, Settings, build_app
 from condviz.ui.pool import ModelPool
-from tests.pages import plant
+from tests.pages import plant, run_alone
 
 
 @pytest.fixture
@@ -112,16 +110,16 @@ def test_a_menu_asks_only_where_it_holds_another_value() -> None:
     def ask(trigger: gr.Dropdown | gr.Button, value: str) -> Any:
         # What has been changed is another component for the visitor, and fires as such.
         event = gr.EventData(session.blocks_config.blocks.get(trigger._id, trigger), {})
-        (sent,) = asyncio.run(pages.process_api(answers, [value], session, event_data=event))["data"]
+        (sent,) = run_alone(pages.process_api(answers, [value], session, event_data=event))["data"]
         return None if isinstance(sent, dict) else sent
 
     assert ask(menu, "a") is None, "as the page was built"
     assert [ask(menu, "b"), ask(menu, "b")] == ["b", None]
     assert ask(other, "b") == "b", "a button always asks"
-    asyncio.run(pages.process_api(sets_back, [], session))
+    run_alone(pages.process_api(sets_back, [], session))
     assert [ask(menu, "a"), ask(menu, "b")] == [None, "b"], "the page knows what the server has set"
     asking = session.blocks_config.blocks[menu._id]
-    asyncio.run(pages.process_api(sets_back, [], session))
+    run_alone(pages.process_api(sets_back, [], session))
     assert ask(asking, "a") is None, "it asked before it was set again, and is heard afterwards"
 
 
@@ -226,9 +224,8 @@ def test_an_endpoint_answers_with_the_message_of_the_error() -> None:
     with gr.Blocks() as page:
         events.publish(endpoint, "endpoint")
     (function,) = page.fns.values()
-    # In a thread of its own: in this one a browser test may have left a loop.
-    with ThreadPoolExecutor(1) as own, pytest.raises(gr.Error, match="x cannot be used"):
-        own.submit(asyncio.run, function.fn("x")).result()
+    with pytest.raises(gr.Error, match="x cannot be used"):
+        run_alone(function.fn("x"))
 
 
 def test_the_pool_of_the_page_is_that_of_its_settings() -> None:

@@ -59,6 +59,8 @@ def test_a_link_without_the_sentences_says_so_and_opens_no_file(form: Form) -> N
     assert Shown(ref(FEW), form, "value").unlinked
     again = Form.from_link(read_link(write_link("map", form.link()))[1], "case")
     assert (again.source, again.table, again.linked) == (form.source, None, False)
+    other = replace(form, conditions="the weather")
+    assert other.link() != form.link(), "the page keeps both in its history"
 
 
 def test_conditions_that_most_sentences_say_nothing_of_are_named() -> None:

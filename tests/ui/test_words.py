@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import gradio as gr
@@ -106,7 +107,12 @@ def test_a_second_sentence_is_read_beside_the_first(tab: WordsTab) -> None:
     assert "second sentence" in last(tab.show_pair(reading, ONE, ""))[tab.pair]
     done = last(tab.show_pair(reading, ONE, TWO))
     assert len(done[tab.shown].texts) == 2
-    assert "strips-1" in done[tab.pair]
+    # Under each condition one below the other, with how alike they are once.
+    assert re.findall(r'<h4>(.*?)</h4>|data-place="(.)"|the two (together)', done[tab.pair]) == [
+        found for condition in CONDITIONS.splitlines() for found in
+        [(condition, "", ""), ("", "", "together"), ("", "0", ""), ("", "1", "")]
+    ]  # fmt: skip
+    assert 'data-place="1"' not in tab.show_strips(done[tab.shown], False, None)[tab.strips]
 
 
 def test_a_second_sentence_stays_and_is_seen_beside_another_first_one(tab: WordsTab) -> None:

@@ -135,10 +135,11 @@ class Form:
         pairs = [("m", self.model)]
         if self.source != "scenes":
             pairs += [("from", self.source)]
-        if self.source == "texts":
-            sentences = [("s", self.sentences)] if self.linked else []
-            pairs += [*sentences, *(("c", text) for text in lines(self.conditions))]
-        elif self.source == "scenes" and tuple(self.aspects) != DEFAULT_ASPECTS:
+        if self.source == "texts" and self.linked:
+            pairs += [("s", self.sentences)]
+        if self.types_conditions:
+            pairs += [("c", text) for text in lines(self.conditions)]
+        if self.source == "scenes" and tuple(self.aspects) != DEFAULT_ASPECTS:
             pairs += [("a", name) for name in self.aspects]
         sample = [("draw", str(self.sample))] if self.sample else []
         return [*pairs, *sample, *write_options(build_map, {name: self.drawn[name] for name in DRAWN})]
