@@ -39,8 +39,8 @@ RATING_WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same"
 """What people write for ratings from 1 (different) to 5 (same); only offered, never taken unasked."""
 SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """The usual ones; the first that fits is offered."""
-MOST_WORDS = 12
-"""Of a column whose words may be ratings."""
+MOST_WORDS, RATING_LENGTH = 12, 3
+"""Of a column whose words may be ratings, and words of a single one, as "very much alike"."""
 HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 SAMPLED = 200
@@ -309,10 +309,11 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
             found[role], table.report.roles[role] = column, f"{column}, {why}"
             free.remove(column)
 
-    for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
-        take(role, _first_named(free, [f"^{role}$", *names[role]]), _named_by(table))
     cells = {column: table.column(column)[:SAMPLED] for column in free}
-    for column in tuple(cells) if pairs else ():
+    for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
+        able = [column for column in free if role != LABEL_COLUMN or not _is_prose(cells[column])]
+        take(role, _first_named(able, [f"^{role}$", *names[role]]), _named_by(table))
+    for column in tuple(free) if pairs else ():
         filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
         if sum(cell in RATING_WORDS for cell in filled) > 0.8 * len(filled):
             take(LABEL_COLUMN, column, "which has words that rate")
@@ -345,6 +346,11 @@ def _sentences(roles: list[str], longest: list[Sequence[str]]) -> list[str]:
     """Leave out the second where a table has one text a row: single words that repeat beside it are no sentences."""
     labels = [len({*cells}) < len(cells) and all(len(cell.split()) < 2 for cell in cells) for cells in longest]
     return roles[:1] if labels == [False, True] else roles
+
+
+def _is_prose(cells: Sequence[str]) -> bool:
+    """Return whether most cells are texts: a "Bewertung" may be a review as well as a rating."""
+    return 2 * sum(len(cell.split()) > RATING_LENGTH for cell in cells) > len(cells)
 
 
 def _named_by(table: Table) -> str:

@@ -180,7 +180,8 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
         words, against, verb = strongest(least, side=not alike), [], "lowered most by" if alike else "raised most by"
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
-    idle = [word for word in numbers if word not in [*words, *against]]
+    size = {word: abs(effect) for word, effect in means}
+    idle = [word for word in numbers if size[word] < least]
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
     misread = [word for word in numbers if verb == "carried by" and word in words]
     found = {"words": words, "against": against, "idle": idle[:3], "misread": misread}

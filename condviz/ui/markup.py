@@ -86,7 +86,7 @@ def notice(
 def busy(message: str, done: int = 0, total: int = 0) -> Markup:
     """Render the progress of work that goes on."""
     share = done / total if total else 0.0
-    shown = f"{message} {100 * share:.0f} %" if total else message
+    shown = f"{message} {100 * share:.0f}\N{NO-BREAK SPACE}%" if total else message
     return notice("", shown, tone="busy", share=share)
 
 

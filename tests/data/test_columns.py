@@ -26,6 +26,10 @@ from condviz.data.tables import read_table
         ("id,text_a,text_b,score\nID-1,a,b,1\nID-2,c,d,5", "text_a,text_b,,score"),  # an id is no condition
         ("Nr,Satz 1,Satz 2,Bedingung,Bewertung\n7,a,b,c,1", "Satz 1,Satz 2,Bedingung,Bewertung"),
         ("n,phrase 1,phrase 2,critère,note\n7,a,b,c,1", "phrase 1,phrase 2,critère,note"),
+        (
+            "Ort,Bewertung A,Bewertung B,Frage\nSee,Das Zelt stand schief.,Es war dort laut.,die Ruhe",
+            "Bewertung A,Bewertung B,Frage,",
+        ),  # a review, no rating
         ("n,frase_a,frase_b,criterio,puntuación\n7,a,b,c,1", "frase_a,frase_b,criterio,puntuación"),
     ],
 )

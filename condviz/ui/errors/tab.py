@@ -398,7 +398,7 @@ class ErrorsTab:
 
     def _busy(self, message: str, done: int = 0, total: int = 0) -> dict:
         share = done / total if total else 0.0
-        text = f"{message} {100 * share:.0f} %" if total else message
+        text = f"{message} {100 * share:.0f}\N{NO-BREAK SPACE}%" if total else message
         return {
             self.plot: panel_update(message=text, tone="busy", share=share),
             self.notice: busy(message, done, total),

@@ -385,7 +385,7 @@ class MapTab:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _busy(self, message: str, share: float) -> dict:
-        text = f"{message}, {100 * share:.0f} %" if share else f"{message} …"
+        text = f"{message}, {100 * share:.0f}\N{NO-BREAK SPACE}%" if share else f"{message} …"
         panels = dict.fromkeys(self.panels.values(), panel_update(message=text, tone="busy", share=share))
         return {**panels, self.notice: "", self.stop: gr.update(visible=True)}
 

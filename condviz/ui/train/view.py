@@ -219,11 +219,11 @@ def headline(run: RunView) -> str:
     both = [key for key in FIGURES if None not in (start.get(key), kept.get(key))]
     verdicts = [verdict for key in both if (verdict := _judged(run, key)) is not None]
     sure = any(verdict.says == "more" for verdict in verdicts)
-    if verdicts and not sure and all(verdict.says == "few" for verdict in verdicts):
+    if not sure and any(verdict.says == "few" for verdict in verdicts):
         return f"{told}; before training it was {before}. So few rows cannot tell whether training has helped."
     full = start.get("pair_accuracy") == 100
     both_full = full and kept.get("pair_accuracy") == 100
-    same = f" {'All are in order both times: these' if both_full else 'These'} rows show no difference."
+    same = f" {'All are in order both times: these' if both_full else 'These'} rows show no clear difference."
     advice = "" if sure or not verdicts else same
     if run.ended and not sure and all(kept[key] <= start[key] for key in both):
         advice = "all were in order before" if full else "try more rows, or a lower learning rate"
