@@ -18,7 +18,7 @@ from condviz.data.tables import MAX_TABLE_BYTES, Table, list_names, read_table, 
 from condviz.data.tables.formats import ID, fold_name
 from condviz.data.tables.memory import Nested
 from condviz.data.tables.report import Place, Report, is_missing
-from condviz.data.texts import check_condition, check_sentence
+from condviz.data.texts import FOREIGN, JUDGED, check_condition, check_sentence, mostly_foreign
 from condviz.errors import ConfigError, DataError, suggest
 from condviz.types import Pair
 
@@ -128,6 +128,8 @@ def read_pairs(
     if not kept:
         raise report.error(f"{report.name} has no row that can be used.")
     rows, places, pairs = zip(*kept, strict=True)
+    if mostly_foreign(text for pair in pairs[:JUDGED] for text in (pair.sentence1, pair.sentence2)):
+        report.remarks.insert(0, FOREIGN)
     return PairTable(table.columns, rows, report, places, pairs, roles, rated and bool(ratings.mapping))
 
 

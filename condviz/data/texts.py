@@ -216,6 +216,9 @@ def leave_out(text: str, word: Word) -> str:
 
 FEWEST_WORDS = 4
 """Shorter texts are not judged."""
+JUDGED = 20
+"""Of many texts."""
+FOREIGN = "These sentences may not be in English, the only language that models here have learned."
 TIMES = 5
 """So many times as probable as English another language has to be: of terms and names alone many are a little so."""
 
@@ -243,6 +246,12 @@ def looks_english(text: str) -> bool:
         return False
     words, common = len(_LETTERS.findall(text)), len(_COMMON.findall(text))
     return words < FEWEST_WORDS or 4 * common >= words or not is_foreign(text)
+
+
+def mostly_foreign(texts: Iterable[str]) -> bool:
+    """Return whether more than half of the first `JUDGED` different texts may not be English."""
+    some = list(dict.fromkeys(texts))[:JUDGED]
+    return 2 * sum(map(looks_english, some)) < len(some)
 
 
 def is_foreign(text: str) -> bool:

@@ -33,7 +33,8 @@ from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
 
 MAX_BYTES = 5 * 2**20
-FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
+FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx", ".xls"]
+"""What may be chosen: of workbooks, which are not read, gradio's own message would not say what to do."""
 SHOWN_ROWS, SHOWN_COLUMNS = 3, 12
 HEADERS = [("automatic", ""), ("header: names of columns", "names"), ("no header: a row like the others", "row")]
 IS_HEADER = {"names": True, "row": False}

@@ -38,6 +38,12 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def test_a_table_in_another_language_is_read_and_says_what_models_have_learned() -> None:
+    german = "Die Brille ist ab Montag fertig.,Ihre neuen Linsen sind noch nicht da.,der Tag,2\n"
+    assert not any("English" in note for note in read_pairs(read(HEADER + PAIR)).notes)
+    assert "English" in read_pairs(read(HEADER + german)).notes[0]
+
+
 # ---- quotes, and rows of another length ------------------------------------------------------------------------------
 def test_an_open_quote_costs_one_row_and_not_the_rest_of_the_file(tmp_path: Path) -> None:
     source = read_source(write(tmp_path / "a.csv", OPEN_QUOTE), skip_bad=True)

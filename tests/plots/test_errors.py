@@ -55,7 +55,7 @@ def test_the_headline_says_only_what_the_figures_support() -> None:
         few = rows(items, conditions)
         text = said(make_study(few, judge(few, "m", few.gold)))
         assert unit in text
-        assert "too few to say more" in text
+        assert "too few to tell" in text
         assert "%" not in text
     single = make_dataset("t", [Pair(f"a{i}", "b", "x", 1.0 + i % 5) for i in range(60)])
     assert "follow the ratings closely (correlation 1.00" in said(make_study(single, judge(single, "m", single.gold)))

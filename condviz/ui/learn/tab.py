@@ -75,13 +75,14 @@ class LearnTab:
         titles = [*(one.title for one in lesson.steps), QUESTIONS]
         text = lesson.steps[step - 1].text if step <= len(lesson.steps) else ""
         head = {"figure": figure, "title": titles[step - 1], "text": text, "names": titles}
+        following = next((one for one in self.lessons.values() if one.number == lesson.number + 1), None)
         wanted = first(values, "step")
         told = f"There is no step {wanted[:20]!r} in this lesson: its steps are 1 to {len(titles)}, and this is {step}."
         return {
             self.notice: notice("", told, tone="info") if wanted not in ("", str(step)) else "",
             self.top: _render("step.html", lesson=lesson, step=step, **head),
             self.picture: self._place(lesson, step, figure),
-            self.foot: _render("foot.html", lesson=lesson, step=step, count=len(titles)),
+            self.foot: _render("foot.html", lesson=lesson, step=step, count=len(titles), following=following),
         }
 
     def change(self, event: gr.EventData) -> Iterator[dict]:

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from condviz.analysis.groups import told_share
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.data.texts import looks_english
+from condviz.data.texts import FOREIGN, mostly_foreign
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import check_options, given_options, read_options, write_options
 from condviz.ui import limits
@@ -302,9 +302,8 @@ def doubts(
     model: Any, form: Form, points: MapPoints, *, progress: Any = None  # noqa: ANN401 - a loaded model
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:  # fmt: skip
     """Return conditions of which most sentences say nothing, if they are in English, and notes, both by a sample."""
-    texts = [] if form.source == "scenes" else list(dict.fromkeys(points.texts))[:TOLD_CONDITIONS]
-    if 2 * sum(map(looks_english, texts)) < len(texts):
-        return (), ("These sentences may not be in English, the only language that models here have learned.",)
+    if form.source != "scenes" and mostly_foreign(points.texts):
+        return (), (FOREIGN,)
     found = []
     for group in points.groups[:TOLD_CONDITIONS]:
         texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +36,12 @@ def tab() -> LearnTab:
         return model
 
     return build_view(TAB, ModelPool(load=load))
+
+
+def test_a_lesson_ends_with_the_next_one_and_the_last_with_all(tab: LearnTab) -> None:
+    for lesson, other in itertools.zip_longest(LESSONS, LESSONS[1:]):
+        ended = tab.show({"lesson": [lesson.id], "step": [str(len(lesson.steps) + 1)]})[tab.foot]
+        assert f'href="{step_link(other, 1) if other else "learn"}" data-go data-next' in ended
 
 
 def event(query: str, *, quiet: bool = False) -> Any:
