@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from condviz.data.lessons import Lesson, load_lessons
 from condviz.errors import DataError
@@ -41,7 +41,7 @@ def tab() -> LearnTab:
 def test_a_lesson_ends_with_the_next_one_and_the_last_with_all(tab: LearnTab) -> None:
     for lesson, other in itertools.zip_longest(LESSONS, LESSONS[1:]):
         ended = tab.show({"lesson": [lesson.id], "step": [str(len(lesson.steps) + 1)]})[tab.foot]
-        assert f'href="{step_link(other, 1) if other else "learn"}" data-go data-next' in ended
+        assert f'href="{escape(step_link(other, 1)) if other else "learn"}" data-go data-next' in ended
 
 
 def event(query: str, *, quiet: bool = False) -> Any:
