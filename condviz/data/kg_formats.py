@@ -15,7 +15,7 @@ from pathlib import Path
 
 from condviz.data.corpora import data_folder
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
-from condviz.data.tables.formats import WINDOWS, Form, find_encoding, find_separator, fold_name, read_cells, read_lines
+from condviz.data.tables.formats import Form, find_separator, fold_name, read_cells, read_lines, tell_encoding
 from condviz.data.tables.report import Place, Report, find_fault
 from condviz.errors import DataError
 from condviz.paths import ASSETS
@@ -261,7 +261,7 @@ def _table(
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
     """
-    rows = _cells(path, form, quotings)
+    rows = _cells(path, form, quotings, report)
     allowed = [names.split() for names in headers]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
     apart = _stands_apart([row for _, row, _ in rows])
@@ -295,13 +295,11 @@ def _stands_apart(rows: Sequence[Row]) -> bool:
     return len(rows) > 3 and not shared[0] and all(shared[1:])
 
 
-def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, Row, str]]:
+def _cells(path: Path, form: Form, quotings: Sequence[bool], report: Report) -> list[tuple[int, Row, str]]:
     """Return (line, cells, fault) of the rows of a file, in the first reading without fault; blank ones left out."""
     try:
         with path.open("rb") as file:
-            if (encoding := find_encoding(path.name, file, form.encoding)) == WINDOWS and not form.encoding:
-                raise DataError(f"{path.name} is not UTF-8. Save it as UTF-8, or set its encoding.")
-            lines = list(read_lines(path.name, file, encoding))
+            lines = list(read_lines(path.name, file, tell_encoding(path.name, file, form.encoding, report)))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
     separator = form.separator or ("\t" if any("\t" in line for line in lines[:50]) else find_separator(lines[:50]))

@@ -69,7 +69,6 @@ class LinksTab:
                 self.tries = html(_tries(TRIES[EVERYDAY]), elem_id="cv-links-tries", script=_CLICKS)
                 html(render("links/why.html"), elem_id="cv-links-why")
         self.shown = gr.State(stored)
-        self.asked = gr.State(None)
         self._sections()
         self._connect()
 
@@ -111,14 +110,12 @@ class LinksTab:
             with gr.Accordion("How the tables are read", visible=False, elem_id="cv-links-import") as self.import_box:
                 self.first_rows = html("", elem_id="cv-links-import-view")
                 *self.form_fields, self.left_out = form_fields("cv-links")
-        with Section(
-            self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
-        ):
+        with Section(self.page, "export", "Link, JSON, CSV, Python", self.show_exports, shown, **light):
             self.hand_out = html("", elem_id="cv-links-hand-out")
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        done = [self.result, self.shown, self.asked, *self.page.folded]
+        done = [self.result, self.shown, *self.page.folded]
         form = [self.entity, self.model, self.graph]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         filled = [*form, self.tries, *done]
@@ -156,12 +153,7 @@ class LinksTab:
             message = "Encoding the entities of the graph, once." if total > 1 else "Asking the model."
             yield {self.notice: busy(message, done, total), self.stop: gr.update(visible=True)}
         profile = work.result()
-        yield {
-            self.result: self._picture(profile, asked),
-            self.shown: profile,
-            self.asked: asked,
-            **closed(self.page.folded),
-        }
+        yield {self.result: self._picture(profile), self.shown: profile, **closed(self.page.folded)}
 
     def click(
         self, event: gr.EventData, entity: str, model: str, graph: str, shown: LinkProfile | None
@@ -261,13 +253,13 @@ class LinksTab:
         rows = scoreboard.link_rows(scoreboard.read_link_scores())
         return {self.metrics: render("links/papers.html", rows=rows, note=scoreboard.RERANKED_NOTE)}
 
-    def show_exports(self, shown: LinkProfile | None, asked: Asked) -> dict:
+    def show_exports(self, shown: LinkProfile | None) -> dict:
         profile = _needed(shown)
         best = profile.answers[0]
         graph = best.graph if best.graph in self.graphs else "your table of triples, or the folder of your tables"
         call = [("model", profile.model.name), ("head", profile.entity), ("relation", best.relation)]
         python = export.python_call("predict_links", [*call, ("direction", best.direction), ("graph", graph)])
-        return {self.hand_out: export.offer(profile, link=_link(profile, asked), python=python, file="links.csv")}
+        return {self.hand_out: export.offer(profile, link=_link(profile), python=python, file="links.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_predict_links(
@@ -336,11 +328,11 @@ class LinksTab:
             return text
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _picture(self, profile: LinkProfile, asked: Asked = None, *, first: bool = False) -> str:
+    def _picture(self, profile: LinkProfile, *, first: bool = False) -> str:
         """Render a profile; `first` is the stored one, which nobody asked for."""
         drawn = {"headline": picture.headline(profile), "cards": picture.cards(profile.answers, active=True)}
         drawn["neighbourhood"] = picture.neighbourhood(profile)
-        return render("links/result.html", profile=profile, link=_link(profile, asked), asked=not first, **drawn)
+        return render("links/result.html", profile=profile, link=_link(profile), asked=not first, **drawn)
 
 
 _needed = partial(needed, message="Nothing has been asked yet. Press Ask first.")
@@ -356,11 +348,11 @@ def _tries(names: Sequence[str]) -> str:
     return tries(((name, name) for name in names), "entity")
 
 
-def _link(profile: LinkProfile, asked: Asked) -> str:
+def _link(profile: LinkProfile) -> str:
     best = profile.answers[0]
     pairs = [("lg", best.graph), ("lm", profile.model.name), ("le", best.entity_id or profile.entity)]
-    if asked:
-        pairs += [("lr", asked[0]), ("li", "1" if asked[1] == "head" else "")]
+    if profile.asked:  # by a click, or by a question that was typed
+        pairs += [("lr", best.relation), ("li", "1" if best.direction == "head" else "")]
     return write_link("links", pairs)
 
 

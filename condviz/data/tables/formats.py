@@ -57,15 +57,10 @@ def read_file(name: str, file: IO[bytes] | IO[str], report: Report, form: Form) 
         if start.startswith((b"PAR1", b"ARROW1")):
             yield from read_arrow(name, file, "Parquet" if start.startswith(b"PAR1") else "Arrow")
             return
-        encoding = find_encoding(name, file, form.encoding)
+        encoding = tell_encoding(name, file, form.encoding, report)
     else:
         encoding = ""
     report.encoding = encoding
-    if encoding == WINDOWS and not form.encoding:
-        report.remarks.append(
-            f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, set "
-            "its encoding."
-        )
     lines = read_lines(name, file, encoding)
     ending = Path(name).suffix.lower()
     if ending not in _BY_ENDING:
@@ -253,6 +248,17 @@ _ADVICE = "Save it as CSV (UTF-8), and give that file."
 _MARK = "\ufeff"
 _SAMPLE = 65_536
 WINDOWS = "cp1252"
+
+
+def tell_encoding(name: str, file: IO[bytes], asked: str, report: Report) -> str:
+    """Return the encoding of a file as `find_encoding`, and remark where it is a guess."""
+    encoding = find_encoding(name, file, asked)
+    if encoding == WINDOWS and not asked:
+        report.remarks.append(
+            f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, set "
+            "its encoding."
+        )
+    return encoding
 
 
 def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
