@@ -49,7 +49,7 @@ def test_a_card_tells_data_start_commands_scores_and_licence() -> None:
     assert "| scenes of this project, with edits | dev | 20 | validation |" in card
     assert "train assets/recipes/first.toml\npython -m condviz train assets/recipes/csr.toml" in card
     assert "1,000 steps, rate 0.0002, seed 7, 10 minutes on a CPU; the weights of step 900" in card
-    assert "Spearman × 100 51.5, pair accuracy 84.25 %" in card
+    assert "Spearman × 100 51.5, pair accuracy 84.2 %" in card
     assert "| scenes | 40 | 73.0 [65.0, 81.0] |" in card
     assert "Learnt from:\n\n- CEBaB v1.1 by" in card
 
