@@ -415,8 +415,8 @@
       const { toPage, do: part, look } = steps[at].dataset;
       store.set("tour-at", toPage && toPage !== view() ? String(at) : "");
       if (toPage && toPage !== view()) return void element.querySelector(`[data-to="${toPage}"]`).click();
-      const [moves, own] = [steps[at].querySelector("[data-moves]"), [...params().keys()].some((key) => !OWN.has(key))];
-      if (moves) moves.hidden = own;  // a pair of one's own stays
+      const [moves, own] = [steps[at].querySelector("[data-moves]"), typed || [...params().keys()].some((key) => !OWN.has(key))];
+      if (moves) moves.hidden = own;  // a pair of one's own stays, and so does what is being typed
       if (part && !(moves && own)) when(part, () => setTimeout(() => document.querySelector(part)?.click(), MOVE_MS));
       // On a phone the tour lies over the lower half.
       if (look && matchMedia("(max-width: 560px)").matches) when(look, () => setTimeout(() => document.querySelector(look).scrollIntoView(), MOVE_MS));

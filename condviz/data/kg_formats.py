@@ -30,7 +30,7 @@ _NAMES = "name label text title"
 ENTITY_HEADER = ("id entity", _NAMES, "description definition text")
 RELATION_HEADER = ("id relation", f"{_NAMES} description")
 TRIPLE_HEADER = (
-    "head subject source from h s entity1 kopf subjekt quelle sujet sujeto",
+    "head subject source from h s entity1 thing kopf subjekt quelle gegenstand ding sujet sujeto",
     "relation predicate r p edge beziehung prädikat relación prédicat predicado",
     "tail object target to t o entity2 ziel objekt objet objeto", "split",
 )  # fmt: skip

@@ -43,6 +43,8 @@ MOST_WORDS, RATING_LENGTH = 12, 3
 """Of a column whose words may be ratings, and words of a single one, as "very much alike"."""
 HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
+LONG_WORDS = 180
+"""About what fits into 256 tokens, the limit of the small encoders."""
 SAMPLED = 200
 """Rows that tell long texts from short ones."""
 _NAMES = {
@@ -130,6 +132,9 @@ def read_pairs(
     rows, places, pairs = zip(*kept, strict=True)
     if mostly_foreign(text for pair in pairs[:JUDGED] for text in (pair.sentence1, pair.sentence2)):
         report.remarks.insert(0, FOREIGN)
+    if long := sum(max(len(pair.sentence1.split()), len(pair.sentence2.split())) > LONG_WORDS for pair in pairs):
+        told = "1 row has" if long == 1 else f"{long:,} rows have"
+        report.remarks.append(f"{told} more than {LONG_WORDS} words: models cut what is beyond their limit.")
     return PairTable(table.columns, rows, report, places, pairs, roles, rated and bool(ratings.mapping))
 
 

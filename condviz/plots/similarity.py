@@ -70,11 +70,11 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
 
     `english` says that they are known to be English; finding out loads what tells languages apart, half a second.
     """
-    places = comparison.percentiles[0]
-    known = np.flatnonzero(~comparison.untold).tolist()
-    clear = [column for column in known if comparison.applies[:, column].min() >= CLEARLY]
-    # What is hardly said makes pairs alike rather than unlike: it may be the lowest, not the highest.
-    leading = [column for column in known if len(clear) < 2 or places[column] <= places[clear].max()]
+    places, known, leading = (
+        comparison.percentiles[0],
+        np.flatnonzero(~comparison.untold).tolist(),
+        _leading(comparison),
+    )
     untold = [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]]
     who = {name for _, name in untold}
     values: dict = {
@@ -100,6 +100,16 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     return render("similarity/headline.html", known=len(leading), asked=len(places), little=LITTLE, **values)
 
 
+def _leading(comparison: Comparison) -> list[int]:
+    """Return the conditions that a headline may speak of.
+
+    What is hardly said makes pairs alike rather than unlike: it may be the lowest, not the highest.
+    """
+    places, known = comparison.percentiles[0], np.flatnonzero(~comparison.untold).tolist()
+    clear = [column for column in known if comparison.applies[:, column].min() >= CLEARLY]
+    return [column for column in known if len(clear) < 2 or places[column] <= places[clear].max()]
+
+
 def is_telling(sentence: str) -> bool:
     """Return whether a sentence has a word or number of its own, more than a letter."""
     words = [word.text for word in split_words(sentence)]
@@ -111,7 +121,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
 
     The percentile that a condition had `before` a sentence was edited is drawn as a pale bar.
     """
-    rows, ratings = [], comparison.ratings[0]
+    rows, ratings, leading = [], comparison.ratings[0], _leading(comparison)
     expected = expected_levels(comparison.sentence1, comparison.sentence2)
     for column, condition in enumerate(comparison.conditions):
         read = comparison.words[column] if comparison.words else None
@@ -127,6 +137,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
                 "before": (before or {}).get(condition),
                 "rating": float(ratings[column]) if np.isfinite(ratings[column]) else None,
                 "silent": silent(comparison, column),
+                "doubtful": column not in leading,
                 "read": decisive(read, place) if read else None,
             }
         )
@@ -153,8 +164,8 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
 
     Returns:
         "verb"; "words", at most three; "against", those that pull the other way at least half as much; of numbers in
-        which the sentences differ, where the condition asks for one, "idle", which hardly count, and "misread", which
-        make the two alike.
+        which the sentences differ, where the condition asks for one, "idle", all of them if none counts, and "misread",
+        which make the two alike.
     """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
     known: dict[str, list[float]] = {}
@@ -181,10 +192,10 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
     size = {word: abs(effect) for word, effect in means}
-    idle = [word for word in numbers if size[word] < least]
+    idle = numbers if all(size[word] < least for word in numbers) else []
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
     misread = [word for word in numbers if verb == "carried by" and word in words]
-    found = {"words": words, "against": against, "idle": idle[:3], "misread": misread}
+    found = {"words": words, "against": against, "idle": idle, "misread": misread}
     return {"verb": verb, **{key: [spelled[word] for word in told] for key, told in found.items()}}
 
 
@@ -229,7 +240,7 @@ def misordered(comparison: Comparison) -> tuple[str, str] | None:
 def agreement(table: Comparison) -> str:
     """Return how many trained models agree with the first on which condition is higher, of those that are told."""
     trained = [row for row, info in enumerate(table.models) if info.trained]
-    told = np.flatnonzero(~table.untold)
+    told = np.array(_leading(table))
     if len(told) < 2 or len(trained) < 2:
         return ""
     places = table.percentiles[0, told]

@@ -34,8 +34,6 @@ MIN_ROWS = 20
 """Fewer rated rows teach nothing, and leave none to measure on."""
 MIN_PAIRS = 8
 """Sentence pairs with two conditions from which batches of pairs are the better choice."""
-LONG_WORDS = 180
-"""About what fits into 256 tokens, the limit of the small encoders."""
 
 
 @dataclass(frozen=True)
@@ -321,12 +319,10 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
             f"Every rating of {name} is {rows[0].label:g}. There is nothing to tell apart: add rows that are rated "
             "lower or higher."
         )
-    long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
     averaged = "; where ratings differ, their mean is taken" if (spread.to_numpy() > 1).any() else ""
     facts = (
         (len(pairs) - len(rated), "left out for want of a rating"),
         (len(rated) - len(rows), f"left out as repeated{averaged}"),
-        (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
     )
     notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
     sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()

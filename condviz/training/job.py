@@ -155,8 +155,10 @@ class Job:
         Where others reach the page, only who started it; else everybody works on the same machine. None stands for
         the owner of the machine, at its command line.
         """
-        if token is None or not is_shared():
-            return True
+        return token is None or not is_shared() or self.was_started_by(token)
+
+    def was_started_by(self, token: str) -> bool:
+        """Whether the holder of a token has started it."""
         return bool(self.status.owner) and hmac.compare_digest(self.status.owner, hash_token(token))
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCENES, SHIPPED = "scenes", "Examples, favourably chosen"
+OWN, OWN_TITLE = "own", "Your own texts …"
+"""An entry of the menu that opens the section where they are given."""
 OWN_STORE = "my.store"
 """What the exported script calls a store of uploaded texts."""
 FILTERS = ("contains", "where")
@@ -135,7 +137,8 @@ class SearchTab:
         self.query = text_box(query, "A sentence like those you want", "cv-search-query", **boxed)
         label = f"Conditions, one per line, up to {MAX_CONDITIONS}"
         self.conditions = text_box("\n".join(conditions), label, "cv-search-conditions", lines=2, max_lines=4)
-        self.corpus = gr.Dropdown([(SHIPPED, SCENES)], value=SCENES, label="Search in", elem_id="cv-search-corpus")
+        choices = [(SHIPPED, SCENES), (OWN_TITLE, OWN)]
+        self.corpus = gr.Dropdown(choices, value=SCENES, label="Search in", elem_id="cv-search-corpus")
         self.model, self.run, self.stop = model_row("cv-search", "Search")
         self.notice = html("", elem_id="cv-search-notice")
 
@@ -167,7 +170,7 @@ class SearchTab:
         title = "Which conditions sort these texts?"
         with Section(self.page, "sorting", title, self.show_sorting, shown) as self.sorting:
             self.sorted = html("", elem_id="cv-search-sorted")
-        with section("Your own texts", elem_id="cv-search-own"):
+        with section("Your own texts", elem_id="cv-search-own") as self.own_box:
             self._own()
         with Section(self.page, "export", "Link, JSON, CSV, Python", self.show_exports, shown, heavy=False):
             self.hand_out = html("", elem_id="cv-search-hand-out")
@@ -178,6 +181,10 @@ class SearchTab:
         files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file", "visible": not space}
         self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, **files)
         self.own = Import(self.file, TEXTS, "cv-search", "Use these texts")
+        with gr.Row(elem_classes="cv-actions", visible=not space):
+            boxed = {"lines": 3, "max_lines": 8, "scale": 4}
+            self.pasted = text_box("", "Or paste them, one per line", "cv-search-pasted", **boxed)
+            self.use_pasted = gr.Button("Use these lines", scale=0, min_width=140, elem_id="cv-search-use-pasted")
         self.own_notice = html("", elem_id="cv-search-own-notice")
         self.sample = html("", elem_id="cv-search-sample")
 
@@ -188,8 +195,10 @@ class SearchTab:
         self.form = form = [self.query, self.conditions, self.corpus, self.model, *filters, self.k]
         asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        triggers = [self.model.input, self.corpus.input, contains.submit, where.submit]
-        connect(triggers, self.search, asked, done, **main)
+        connect([self.model.input, contains.submit, where.submit], self.search, asked, done, **main)
+        connect(self.corpus.input, self.choose, asked, [self.corpus, self.own_box, *done], **main)
+        to_own = f"(corpus) => {{ if (corpus === '{OWN}') document.querySelector('#cv-search-own').scrollIntoView(); }}"
+        self.corpus.input(None, self.corpus, js=to_own, **PRIVATE)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1", "c"], **main)
         self.page.on_models(self.model, self.choices)
@@ -197,11 +206,22 @@ class SearchTab:
         chosen = [self.file, self.own.reading]
         connect(self.run.click, self.search_here, [self.used, *chosen, *asked], filled, **main)
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
+        connect(self.use_pasted.click, self.paste, [self.pasted, *asked], filled, **main)
         to_hits = "() => document.querySelector('#cv-search-result').scrollIntoView({ block: 'center' })"
-        self.own.use.click(None, js=to_hits, **PRIVATE)
+        for button in (self.own.use, self.use_pasted):
+            button.click(None, js=to_hits, **PRIVATE)
         timed = [*chosen, self.query, self.conditions, self.model]
         connect(self.own.reading.change, self.estimate, timed, [self.sample], notice=self.own_notice, heavy=True)
         publish(self.api_search, "search")
+
+    def choose(self, query: str, conditions: str, corpus: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401 - as `search`
+        """Search other texts, or open the section where a visitor's own are given."""
+        if corpus != OWN:
+            yield from self.search(query, conditions, corpus, *rest)
+            return
+        shown: Searches | None = rest[-1]
+        before = shown.corpus if shown and shown.corpus in self._uploads else SCENES
+        yield {self.corpus: self._menu(before), self.own_box: gr.Accordion(open=True)}
 
     def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Search under each condition, then look for the words that carry each hit."""
@@ -280,10 +300,23 @@ class SearchTab:
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
         own = self.own.current(file, reading)
         texts, columns, notes = corpora.read_texts(own)
+        yield {self.used: own}
+        yield from self._take(corpora.Texts(Path(own.path).name, texts, columns), notes, values)
+
+    def paste(self, pasted: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - as `search`
+        """Search lines that were pasted."""
+        texts = [check_sentence(line, f"line {number}") for number, line in enumerate(lines(pasted), start=1)]
+        if not 1 < len(texts) <= corpora.MAX_UPLOADED_TEXTS:
+            told = f"There are {len(texts):,} lines; 2 to {corpora.MAX_UPLOADED_TEXTS:,} are searched here."
+            raise DataError(f"{told} Write one text a line.")
+        yield from self._take(corpora.Texts("Your lines", texts, {}), (), values)
+
+    def _take(self, own: corpora.Texts, notes: Sequence[str], values: Sequence[Any]) -> Iterator[dict]:
+        """Search texts of a visitor, unless the form still asks what is about other texts."""
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
-        self._uploads[key] = corpora.Texts(Path(own.path).name, texts, columns)
-        yield {self.corpus: self._menu(key), self.used: own}
+        self._uploads[key] = own
+        yield {self.corpus: self._menu(key)}
         told = ["These are your texts."]
         if asks := dict(TRIES).get(query.strip()):  # which is about other texts
             asked = "" if tuple(lines(conditions)) == asks else conditions
@@ -373,7 +406,8 @@ class SearchTab:
     def _menu(self, key: str) -> gr.Dropdown:
         """Choose a corpus; an upload is offered, too."""
         own = self._uploads.get(key)
-        choices = [(SHIPPED, SCENES), *([(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else [])]
+        mine = [(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else []
+        choices = [(SHIPPED, SCENES), *mine, (OWN_TITLE, OWN)]
         return gr.Dropdown(choices, value=key if own else SCENES)
 
     def _texts(self, key: str) -> str | corpora.Texts:

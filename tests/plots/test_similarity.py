@@ -129,10 +129,10 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     assert similarity.decisive(read, 20.0) == {
         "verb": "set apart by", "words": ["1,000", "9,000"], "against": ["euros"], "idle": [], "misread": [],
     }  # fmt: skip
-    read = replace(read, effects1=np.float32([0.001, 0.2]))
-    assert similarity.decisive(read, 80.0)["idle"] == ["1,000"]
-    more = replace(read, effects1=np.float32([0.001, 0.2]), effects2=np.float32([0.09, 0.2]))
-    assert similarity.decisive(more, 20.0)["idle"] == ["1,000"], "9,000 counts, if the other way"
+    read = replace(read, effects1=np.float32([0.001, 0.2]), effects2=np.float32([-0.002, 0.2]))
+    assert similarity.decisive(read, 80.0)["idle"] == ["1,000", "9,000"]
+    more = replace(read, effects2=np.float32([0.09, 0.2]))
+    assert not similarity.decisive(more, 20.0)["idle"], "9,000 counts, if the other way"
     alike = replace(read, effects1=np.float32([0.3, 0.2]), effects2=np.float32([0.2, 0.1]))
     assert similarity.decisive(alike, 80.0)["misread"] == ["1,000", "9,000"]
     assert not similarity.decisive(alike, 20.0)["misread"], "they are not found alike"

@@ -233,8 +233,10 @@ def test_where_others_come_trainings_belong_to_who_started_them(
     tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     job = submit(tab, tmp_path, owner="mine")
-    listed = tab.runs.refresh(NOTHING, "yours")[tab.runs.listed]
-    assert "whoever started it" in listed, "on one's own machine the page shows the newest to all, and says so"
+    fresh, again = (tab.runs.refresh(NOTHING, token) for token in ("yours", "mine"))
+    assert "whoever started it" in fresh[tab.runs.listed], "on one's own machine all are listed for all"
+    assert 'data-state="recorded"' in fresh[tab.runs.run], "and a browser begins with the newest of its own"
+    assert job.id in again[tab.runs.run]
     (job.folder / "log.txt").write_text("secret")
     monkeypatch.setenv(setting, "0.0.0.0" if setting == "GRADIO_SERVER_NAME" else "somebody/condviz")
     monkeypatch.setenv("CONDVIZ_TRAINING", "1")

@@ -98,10 +98,16 @@ class Runs:
         publish(self.api_stop, "train_stop", heavy=False)
 
     def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False, asked: bool = False) -> dict:
-        """Show the chosen training, else the newest, else the recorded one; in `focus` once it was started."""
+        """Show the chosen training, else the newest of this browser, else the recorded one.
+
+        It is in `focus` once it was started.
+        """
         token = token_of(shown, owner)
         jobs = [job for job in self.jobs.list() if job.may_change(token)]
-        job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
+        # Others of the same machine are listed; those of the command line have no owner.
+        own = (job for job in jobs if token is None or not job.status.owner or job.was_started_by(token))
+        newest = next(own, None) if shown["run"] != "" else None
+        job = next((job for job in jobs if job.id == shown["run"]), newest)
         seconds = None if shown["replay"] is None else time.time() - shown["replay"]
         run = views.view_job(job, token, log=True) if job else views.replay(seconds)
         if run is None:

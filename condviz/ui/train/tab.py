@@ -12,6 +12,7 @@ import gradio as gr
 from markupsafe import Markup
 
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.metrics import COUNTED, condition_pairs
 from condviz.training.jobs import Jobs, is_enabled
 from condviz.training.worker import prepare_probe
 from condviz.ui.events import PRIVATE, connect, follow, publish
@@ -189,7 +190,9 @@ class TrainTab:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
         filled = self._fill(self._compose(quality, name, facts, start), quality)
-        view = render("train/table.html", table=table, train=len(train), held=len(held), told=pairs.notes)
+        ordered = sum(held[one].label != held[other].label for one, other in condition_pairs(held))
+        counts = {"train": len(train), "held": len(held), "ordered": ordered, "enough": COUNTED}
+        view = render("train/table.html", table=table, told=pairs.notes, **counts)
         kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
         return {self.help: kept, self.sample: view, self.table: facts, **filled}
 
