@@ -307,7 +307,7 @@ class SearchTab:
         """Search lines that were pasted."""
         texts = [check_sentence(line, f"line {number}") for number, line in enumerate(lines(pasted), start=1)]
         if not 1 < len(texts) <= corpora.MAX_UPLOADED_TEXTS:
-            told = f"There are {len(texts):,} lines; 2 to {corpora.MAX_UPLOADED_TEXTS:,} are searched here."
+            told = f"2 to {corpora.MAX_UPLOADED_TEXTS:,} lines are searched here, got {len(texts):,}."
             raise DataError(f"{told} Write one text a line.")
         yield from self._take(corpora.Texts("Your lines", texts, {}), (), values)
 

@@ -197,3 +197,8 @@ def test_the_tour_leaves_a_pair_of_ones_own_as_it_is(open_page: Callable[..., Pa
     page.get_by_role("button", name="Tour", exact=True).click()
     expect(page.locator("dialog.cv-tour")).to_be_visible()
     expect(page.get_by_text("Watch another pair")).to_be_hidden()
+    page = open_page()
+    page.locator("#cv-sentence1 textarea").fill("What is being typed.")
+    page.get_by_role("button", name="Tour", exact=True).click()
+    expect(page.get_by_text("Watch another pair")).to_be_hidden()
+    expect(page.locator("#cv-sentence1 textarea")).to_have_value("What is being typed.")

@@ -22,7 +22,7 @@ from condviz.ui import search as view
 from condviz.ui.imports import Reading
 from condviz.ui.markup import dimmed
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import HITS, OWN_STORE, TRIES, Searches, SearchTab
+from condviz.ui.search import HITS, OWN, OWN_STORE, SCENES, TRIES, Searches, SearchTab
 from condviz.ui.state import read_link
 from tests.pages import build_view, last, last_before_error
 from tests.tiny import SENTENCES, tiny_model
@@ -110,6 +110,19 @@ def test_own_texts_are_not_asked_the_question_of_an_example(tab: SearchTab, tmp_
     assert (done[tab.query], done[tab.conditions], tab.shown in done) == ("", "", False)
     assert "press Search" in done[tab.notice]
     assert last(tab.upload(str(file), None, query, "the mood", *FORM[2:], None))[tab.conditions] == "the mood"
+
+
+def test_pasted_lines_are_searched_and_the_menu_leads_to_them(tab: SearchTab) -> None:
+    opened = last(tab.choose(*FORM[:2], OWN, *FORM[3:], None))
+    assert opened[tab.own_box].open
+    assert opened[tab.corpus].value == SCENES
+    done = last(tab.paste("\n\n".join(SENTENCES), *FORM, None))
+    found = done[tab.shown]
+    assert (found.corpus, found.results[0].total) == (done[tab.corpus].value, len(SENTENCES))
+    assert last(tab.choose(*FORM[:2], OWN, *FORM[3:], found))[tab.corpus].value == found.corpus, "they stay chosen"
+    assert last(tab.choose(*FORM, found))[tab.shown].corpus == SCENES
+    with pytest.raises(DataError, match="2 to 5,000 lines are searched here, got 1"):
+        last(tab.paste("One line.", *FORM, None))
 
 
 @pytest.mark.parametrize(
