@@ -96,6 +96,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
         least, most = share(places[low]), share(places[high])
         values |= {"spread": float(places[high] - places[low]), "place": most}
+        values |= {"degree": degree((places[high] + places[low]) / 2)}
         values |= {"places": most if least == most else f"{least.removesuffix(' %')} to {most}"}
     return render("similarity/headline.html", known=len(leading), asked=len(places), little=LITTLE, **values)
 
@@ -192,7 +193,8 @@ def decisive(read: Attribution, place: float) -> dict[str, object]:
     own = [{word.text.lower() for word in words if numerals(word.text)} for words in (read.words1, read.words2)]
     numbers = sorted(own[0] ^ own[1]) if all(own) and _OF_NUMBERS.search(read.condition or "") else []
     size = {word: abs(effect) for word, effect in means}
-    idle = numbers if all(size[word] < least for word in numbers) else []
+    counts = any(map(numerals, (*words, *against))) or any(size[word] >= least for word in numbers)
+    idle = [] if counts else numbers
     spelled = {word.text.lower(): word.text for word in (*read.words2[::-1], *read.words1[::-1])}
     misread = [word for word in numbers if verb == "carried by" and word in words]
     found = {"words": words, "against": against, "idle": idle, "misread": misread}

@@ -131,6 +131,10 @@ def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> 
     }  # fmt: skip
     read = replace(read, effects1=np.float32([0.001, 0.2]), effects2=np.float32([-0.002, 0.2]))
     assert similarity.decisive(read, 80.0)["idle"] == ["1,000", "9,000"]
+    both = Word("3", 12, 13)  # stands in both
+    dated = replace(read, words1=(*first, both), effects1=np.float32([0, 0, 0.3]), words2=(*second, both),
+                    effects2=np.float32([0, 0, 0.3]))  # fmt: skip
+    assert (similarity.decisive(dated, 80.0)["words"], similarity.decisive(dated, 80.0)["idle"]) == (["3"], [])
     more = replace(read, effects2=np.float32([0.09, 0.2]))
     assert not similarity.decisive(more, 20.0)["idle"], "9,000 counts, if the other way"
     alike = replace(read, effects1=np.float32([0.3, 0.2]), effects2=np.float32([0.2, 0.1]))
