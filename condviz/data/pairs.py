@@ -57,8 +57,8 @@ _NAMES = {
 _POINT_NAMES = {"text": [*(f"^{name}$" for name in TEXT_NAMES), "^(satz|texte|phrase|texto|frase)$"],
                 "condition": ["^(conditions|aspect|criterion)$", "^(bedingung|aspekt|kriterium)$",
                               "^(critère|condición|criterio)$"],
-                "value": ["^label$", "^category$", "^class$", "^kind$", "^(wert|kategorie|klasse)$",
-                          "^(valeur|catégorie|classe|valor|categoría|clase)$"]}  # fmt: skip
+                "value": ["^label$", "^category$", "^class$", "^kind$", "^answer$", "^(wert|kategorie|klasse|antwort)$",
+                          "^(valeur|catégorie|classe|réponse|valor|categoría|clase|respuesta)$"]}  # fmt: skip
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
 

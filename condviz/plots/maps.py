@@ -36,7 +36,8 @@ NUMERIC_SHARE = 0.95
 PICTURES = (290, 340, 420, 520, 640)
 """Pixels across, from a phone to a beamer: labels may touch neither each other nor points on any; a character is 7
 wide, and a point 10."""
-FEW, SOME, SHORT, BRIEF = 24, 48, 18, 10
+SPARSE, FEW, SOME = 12, 24, 48
+LONG, SHORT, BRIEF = 32, 18, 10
 """On a map of so few different points each is labelled, with so many characters, or fewer where these find no place;
 else groups are, and on one of some points whatever else there is room for."""
 ABOVE = ((0, 0, 14), (0, 0, 33), (1, 0, 14), (1, 0, 33), (-1, 0, 14), (-1, 0, 33))
@@ -127,9 +128,11 @@ def headline(result: EmbeddingMap) -> str:
     if rise.sure:
         return f"{start}entences with the same {name} are neighbours {rise.says} often: {figures}."
     if above.says == "more":
-        told = "are neighbours more often than by chance, but not surely more often than before"
+        told = "are neighbours more often than by chance; the condition makes no clear difference"
     else:
-        told = "are not surely neighbours more often than before, nor than by chance"
+        told = (
+            "are not surely neighbours more often than by chance, and reading the condition makes no clear difference"
+        )
     return f"{start}entences with the same {name} {told}: {figures}."
 
 
@@ -394,7 +397,7 @@ def _named(result: EmbeddingMap, side: SideName, places: np.ndarray) -> list[Nam
     first: dict[tuple[Any, ...], Any] = {}  # of a sentence that has several marks in one place
     for text, place, at in zip(texts, own.layout.tolist(), places.tolist(), strict=True):
         first.setdefault((text, *place), at)
-    sizes = (SHORT, BRIEF)
+    sizes = (LONG, SHORT, BRIEF) if count <= SPARSE else (SHORT, BRIEF)
     return topics + [(_brief(text, size), *at, AROUND) for size in sizes for (text, *_), at in first.items()]
 
 

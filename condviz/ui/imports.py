@@ -311,8 +311,9 @@ class Import:
             return {**form, **none, **hidden, **told, self.use: gr.update(interactive=False)}
         asked, report = seen.reading, seen.table.report
         told = [note for note in seen.used.notes if note not in asked.problem]
-        # Where a column has to be chosen, all are shown; else those that count, all of which are then in sight.
-        others = [one for one in seen.table.columns if asked.problem and one not in dict(asked.columns).values()]
+        # Where a column has to be chosen, or can be, all are shown; else those that count, which are then in sight.
+        choosing = asked.problem or ("value" in self.kind.roles and not asked.column("value"))
+        others = [one for one in seen.table.columns if choosing and one not in dict(asked.columns).values()]
         shown = {"notes": told, "rows": seen.table.rows[:SHOWN_ROWS], "others": others[:SHOWN_COLUMNS]}
         shown |= {"separator": SEPARATORS.get(report.separator, ""), "kind": self.kind}
         low, high = asked.scale or LABEL_RANGE

@@ -38,6 +38,7 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
 
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+HOSTILE_LABEL = "&lt;img src=x onerror=alert(1)&gt;"
 FEW = make_map(["a"] * 10 + ["b"] * 10, [*"xy" * 10])
 MANY = make_map(["a"] * 12 + ["b"] * 12, [f"{of}{i % 6}" for of in "ab" for i in range(12)])
 
@@ -172,9 +173,13 @@ def test_few_points_have_labels_of_their_own_and_a_sentence_in_one_place_has_one
     made = make_map(["a"] * 3 + ["b"] * 3, [*"xyz"] * 2, texts)
     made.before.layout[:] = [[-2, -1], [0, 0], [0, 1]] * 2
     made.after.layout[:] = [[-2, -2], [0, -1], [0, -2], [-2, 2], [0, 1], [0, 2]]
-    for side, times in (("before", 1), ("after", 2)):
-        named = [one.text for one in plot_side(made, side, colouring(made)).layout.annotations]
-        assert sorted(named) == sorted(["A fox.", "long sentence on …", "&lt;img src=x onerro…"] * times)
+    before, after = (
+        [one.text for one in plot_side(made, side, colouring(made)).layout.annotations] for side in ("before", "after")
+    )
+    assert sorted(before) == sorted(["A fox.", "A long sentence on a dog.", HOSTILE_LABEL])
+    assert sorted(text[:6] for text in after) == sorted(["A fox.", "A long", "&lt;im"] * 2), (
+        "cut where there is less room"
+    )
 
 
 def test_of_some_more_points_groups_are_named_and_what_has_room_beside_them() -> None:

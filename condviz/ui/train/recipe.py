@@ -90,7 +90,7 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str 
     The table is {"table": paths, "batching", "rows"}; None takes the example, which all have learnt from.
     """
     document: Any = tomlkit.parse(read_preset(preset))
-    document["name"] = "-".join(str(name or "").split())
+    document["name"] = hyphenate(name)
     if table is not None:
         _start_from(document, preset, best_start() if start is None else start)
     sources = EXAMPLE
@@ -109,6 +109,11 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str 
         document.pop(key, None)
         document[key] = rows
     return tomlkit.dumps(document)
+
+
+def hyphenate(name: object) -> str:
+    """Return a name as folders have it: a visitor writes blanks."""
+    return "-".join(str(name or "").split())
 
 
 def _start_from(document: tomlkit.TOMLDocument, preset: str, start: str) -> None:

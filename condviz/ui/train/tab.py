@@ -129,7 +129,7 @@ class TrainTab:
             path = ("name",) if key == "name" else recipes.FIELDS[key][0]
 
             def set_field(text: str, value: object, path: tuple[str, ...] = path) -> dict:
-                changed = recipes.write_field(text, path, value)
+                changed = recipes.write_field(text, path, recipes.hyphenate(value) if path == ("name",) else value)
                 return {self.recipe: changed, self.written: changed, self.found: ""}
 
             connect(events, set_field, [self.written, field], [*texts, self.found], **form)
