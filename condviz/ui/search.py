@@ -33,7 +33,7 @@ from condviz.ui.markup import dimmed, explained, html, notice, render
 from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Outcome
-from condviz.ui.speed import Budget
+from condviz.ui.speed import CONDITIONS, TASKS, Budget
 from condviz.ui.state import Values, conditions_of, first, joined, lines, number, pair_link, place, write_link
 
 if TYPE_CHECKING:
@@ -196,13 +196,13 @@ class SearchTab:
         asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.model.input, contains.submit, where.submit], self.search, asked, done, **main)
-        connect(self.corpus.input, self.choose, asked, [self.corpus, self.own_box, *done], **main)
+        connect(self.corpus.input, self.choose, asked, [self.corpus, self.model, self.own_box, *done], **main)
         to_own = f"(corpus) => {{ if (corpus === '{OWN}') document.querySelector('#cv-search-own').scrollIntoView(); }}"
         self.corpus.input(None, self.corpus, js=to_own, **PRIVATE)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1", "c"], **main)
         self.page.on_models(self.model, self.choices)
-        filled = [self.query, self.conditions, self.corpus, self.used, *done]
+        filled = [self.query, self.conditions, self.corpus, self.model, self.used, *done]
         chosen = [self.file, self.own.reading]
         connect(self.run.click, self.search_here, [self.used, *chosen, *asked], filled, **main)
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
@@ -214,10 +214,14 @@ class SearchTab:
         connect(self.own.reading.change, self.estimate, timed, [self.sample], notice=self.own_notice, heavy=True)
         publish(self.api_search, "search")
 
-    def choose(self, query: str, conditions: str, corpus: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401 - as `search`
+    def choose(
+        self, query: str, conditions: str, corpus: str, model: str, *rest: Any  # noqa: ANN401 - as `search`
+    ) -> Iterator[dict]:  # fmt: skip
         """Search other texts, or open the section where a visitor's own are given."""
         if corpus != OWN:
-            yield from self.search(query, conditions, corpus, *rest)
+            model = self._fitting(model, corpus)
+            yield {self.model: model}
+            yield from self.search(query, conditions, corpus, model, *rest)
             return
         shown: Searches | None = rest[-1]
         before = shown.corpus if shown and shown.corpus in self._uploads else SCENES
@@ -313,17 +317,18 @@ class SearchTab:
 
     def _take(self, own: corpora.Texts, notes: Sequence[str], values: Sequence[Any]) -> Iterator[dict]:
         """Search texts of a visitor, unless the form still asks what is about other texts."""
-        query, conditions, _, *rest = values
+        query, conditions, _, model, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = own
-        yield {self.corpus: self._menu(key)}
+        model = self._fitting(model, key)
+        yield {self.corpus: self._menu(key), self.model: model}
         told = ["These are your texts."]
         if asks := dict(TRIES).get(query.strip()):  # which is about other texts
             asked = "" if tuple(lines(conditions)) == asks else conditions
             yield {self.query: "", self.conditions: asked, self.result: _dimmed(rest[-1])}
             told.append("Write a sentence like those you look for, and what to compare, then press Search.")
         else:
-            yield from self.search(query, conditions, key, *rest)
+            yield from self.search(query, conditions, key, model, *rest)
         yield {self.notice: notice("", " ".join([*told, *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
@@ -398,6 +403,17 @@ class SearchTab:
     # ---- helpers -----------------------------------------------------------------------------------------------------
     def choices(self) -> list[tuple[str, str]]:
         return self.pool.choices(lambda info: info.conditional, BUDGET)
+
+    def _fitting(self, model: str, corpus: str) -> str:
+        """Return the best model that reads texts in time, unless a visitor has chosen one that no texts begin with."""
+
+        def begins(texts: int) -> str:
+            share = texts * MAX_CONDITIONS / (TASKS["many"] * CONDITIONS)
+            return self.pool.choose(replace(BUDGET, share=share), lambda info: info.conditional)
+
+        if model not in (self.default, begins(1)):
+            return model
+        return begins(len(self._uploads[corpus].texts)) if corpus in self._uploads else self.default
 
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""

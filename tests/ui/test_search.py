@@ -19,6 +19,7 @@ from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import disk
 from condviz.ui import search as view
+from condviz.ui.corpora import Texts
 from condviz.ui.imports import Reading
 from condviz.ui.markup import dimmed
 from condviz.ui.pool import ModelPool
@@ -123,6 +124,17 @@ def test_pasted_lines_are_searched_and_the_menu_leads_to_them(tab: SearchTab) ->
     assert last(tab.choose(*FORM, found))[tab.shown].corpus == SCENES
     with pytest.raises(DataError, match="2 to 5,000 lines are searched here, got 1"):
         last(tab.paste("One line.", *FORM, None))
+
+
+def test_a_few_texts_are_read_by_the_best_model_that_many_would_wait_for(
+    tab: SearchTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab.pool, "choose", lambda budget, *_: "slow" if budget.share < 1 else "fast")
+    for name, count in (("few", 20), ("many", 500)):
+        tab._uploads[name] = Texts(name, ["A text."] * count, {})
+    assert [tab._fitting("fast", corpus) for corpus in ("few", "many", SCENES)] == ["slow", "fast", "fast"]
+    assert tab._fitting("slow", SCENES) == "fast"
+    assert tab._fitting("hyper-cl", "few") == "hyper-cl", "which a visitor has chosen"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +292,7 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
         *((p, "94 %", "a sure match takes 95 %") for p in (93.6, 94.9)),
     ):
         missed = replace(far, hits=(replace(far.hits[0], percentile=place),))
-        told_so = plots.headline([missed])
+        told_so = plots.headline([missed]).replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ")
         assert f"{told} of pairs" in told_so
         assert found.hits[0].text.rstrip(".") in told_so, "the answer, whether it is sure or not"
         assert said in told_so
