@@ -32,7 +32,8 @@ ALIKE = 67.0
 """Percentile from which a pair is said to be alike."""
 _OF_NUMBERS = re.compile(
     r"\b(number|count|how (many|much|long|old|far|often|big|tall|fast)|amount|quantity|age|date|year|duration|length"
-    r"|size|weight|height|depth|distance|speed|temperature|dos(e|age)|price|cost|salary|rent|fee|score|percentage)s?\b", re.I
+    r"|size|weight|height|depth|distance|speed|temperature|dos(e|age)|price|cost|salary|rent|fee|score|percentage)s?\b",
+    re.I,
 )  # fmt: skip
 """Conditions that may ask for a number."""
 _DEGREES = {90: "very alike", ALIKE: "alike", 33: "neither alike nor unlike", 10: "unlike", 0: "far apart"}
