@@ -105,6 +105,10 @@ class Task(ABC):
     def finish(self) -> None:  # noqa: B027 (most have nothing to finish)
         """Change the trained weights once more before they are measured and saved."""
 
+    def rank(self, found: Mapping[str, float]) -> float:
+        """Return what chooses the weights, of what `validate` has found: the first of the highest is kept."""
+        return found[self.best]
+
     @abstractmethod
     def validate(self) -> dict[str, float]:
         """Measure the model on the validation rows; NaN where a figure is not defined.
@@ -235,6 +239,7 @@ class Loop(Trainer):
             f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()
         }
         self.log(dict(metrics))
+        metrics["eval_rank"] = self.task.rank({name.removeprefix("eval_"): value for name, value in metrics.items()})
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
@@ -340,7 +345,7 @@ def _arguments(task: Task, run: Run) -> TrainingArguments:
     recipe = task.recipe
     dtype = choose_precision(recipe.precision, task.device)
     best = task.evaluated and recipe.keep == "best"
-    kept = {"metric_for_best_model": task.best, "greater_is_better": True} if best else {}
+    kept = {"metric_for_best_model": "rank", "greater_is_better": True} if best else {}
     arguments = TrainingArguments(
         output_dir=str(run.folder),
         per_device_train_batch_size=task.batch_units,

@@ -201,6 +201,10 @@ class SentenceTask(Task):
         metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
         return metrics | {"rows": len(scores), "pairs": ordered.pairs - ordered.equal_ratings}
 
+    def rank(self, found: Mapping[str, float]) -> float:
+        """Rank by Spearman; of few rows many steps have the same, and the higher Pearson counts."""
+        return found[self.best] + 1e-6 * float(np.nan_to_num(found["pearson"]))
+
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 rows."""
         return method.score(*columns((self.validation or self.parts[0])[:8]))

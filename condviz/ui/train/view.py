@@ -114,7 +114,8 @@ class RunView:
             return found[-1] if found else {}
         chooses = "MRR" if "graph" in self.recipe else "spearman"
         ranked = [record for record in found if record.get(chooses) is not None] or found[:1]
-        return max(ranked, key=lambda record: record.get(chooses) or 0.0, default={})
+        figures = (chooses, "pearson")  # as `SentenceTask.rank`
+        return max(ranked, key=lambda record: [record.get(name) or 0.0 for name in figures], default={})
 
     @property
     def losses(self) -> list[Mapping[str, Any]]:
