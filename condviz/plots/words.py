@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STYLES = ("words.css",)
 MIN_LIMIT = 0.01
 """Smallest end of a scale: below it, differences are rounding noise and stay white."""
+NEAR = 0.85
+"""Share of the largest size from which a word is named beside the heaviest."""
 THIN = 0.05
 """A word with less of a router's weight is named with a caution: it stands out in a long text alone."""
 SCALES = {
@@ -88,9 +90,16 @@ def layer_index(text: TokenWeights, layer: int) -> int:
 
 def heaviest_word(text: TokenWeights, condition: int) -> str:
     """Return the word or emoji of the largest size under a condition; other marks count only where nothing else is."""
+    return _heaviest(text, condition)[0]
+
+
+def _heaviest(text: TokenWeights, condition: int) -> tuple[str, ...]:
+    """Return the heaviest word and up to two others that are nearly as heavy, heaviest first."""
     sizes = np.abs(text.weights[-1, condition])
     says = [any(char.isalnum() or unicodedata.category(char) == "So" for char in word.text) for word in text.words]
-    return text.words[max(np.flatnonzero(says) if any(says) else range(len(sizes)), key=lambda i: sizes[i])].text
+    first, *others = sorted(np.flatnonzero(says) if any(says) else range(len(sizes)), key=lambda i: -sizes[i])
+    near = [i for i in others if sizes[i] >= NEAR * sizes[first] > 0 and is_content(text.words[i].text)]
+    return tuple(dict.fromkeys(text.words[i].text for i in (first, *near[:2])))
 
 
 def headline(reading: WordReading, *, english: bool = False) -> Markup:
@@ -101,11 +110,11 @@ def headline(reading: WordReading, *, english: bool = False) -> Markup:
     """
     untold = [reading.conditions[i] for i in reading.untold]
     told = [(i, condition) for i, condition in enumerate(reading.conditions) if i not in reading.untold]
-    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in told[:2]]
+    tops = [(condition, _heaviest(reading.texts[0], i)) for i, condition in told[:2]]
     foreign = "" if english else not_english(*(text.sentence for text in reading.texts))
     wordless = not any(map(str.isalnum, reading.texts[0].sentence))
     cut = any(text.truncated for text in reading.texts)
-    signs = list(dict.fromkeys(word for _, word in tops if not any(map(str.isalnum, word))))
+    signs = list(dict.fromkeys(word for _, (word, *_) in tops if not any(map(str.isalnum, word))))
     most = max((float(reading.texts[0].weights[-1, i].max(initial=0)) for i, _ in told[:2]), default=1.0)
     thin = most if reading.source == "router" and most < THIN else None
     return render(

@@ -105,8 +105,8 @@ class Task(ABC):
     def finish(self) -> None:  # noqa: B027 (most have nothing to finish)
         """Change the trained weights once more before they are measured and saved."""
 
-    def rank(self, found: Mapping[str, float]) -> float:
-        """Return what chooses the weights, of what `validate` has found: the first of the highest is kept."""
+    def rank(self, found: Mapping[str, float], step: int) -> float:
+        """Return what chooses the weights, of what `validate` found after a step: the first of the highest is kept."""
         return found[self.best]
 
     @abstractmethod
@@ -239,7 +239,8 @@ class Loop(Trainer):
             f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()
         }
         self.log(dict(metrics))
-        metrics["eval_rank"] = self.task.rank({name.removeprefix("eval_"): value for name, value in metrics.items()})
+        found = {name.removeprefix("eval_"): value for name, value in metrics.items()}
+        metrics["eval_rank"] = self.task.rank(found, self.state.global_step)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 

@@ -201,9 +201,9 @@ class SentenceTask(Task):
         metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
         return metrics | {"rows": len(scores), "pairs": ordered.pairs - ordered.equal_ratings}
 
-    def rank(self, found: Mapping[str, float]) -> float:
-        """Rank by Spearman; of few rows many steps have the same, and the higher Pearson counts."""
-        return found[self.best] + 1e-6 * float(np.nan_to_num(found["pearson"]))
+    def rank(self, found: Mapping[str, float], step: int) -> float:
+        """Rank by Spearman; of few rows many steps have the same: then by Pearson in whole points, then by the step."""
+        return found[self.best] + 1e-6 * round(float(np.nan_to_num(found["pearson"]))) + 1e-12 * step
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 rows."""

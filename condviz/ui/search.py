@@ -292,9 +292,9 @@ class SearchTab:
         if not file or (reading and reading.problem):  # the assistant tells it
             yield {self.sample: "", self.own_notice: "" if file else gr.skip()}
             return
-        texts, *_ = corpora.read_texts(self.own.current(file, reading))
+        texts, columns, _ = corpora.read_texts(self.own.current(file, reading))
         asked = lines(conditions)[:MAX_CONDITIONS]
-        shown = {"count": len(texts), "asked": asked}
+        shown = {"count": len(texts), "asked": asked, "columns": list(columns)}
         work = self.pool.run(corpora.measure_seconds, self._names(model), texts, query, asked)
         seconds = yield from follow(work, f"Timing {min(corpora.TIMED, len(texts))} of them.", self.own_notice)
         yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}

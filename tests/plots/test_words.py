@@ -112,6 +112,11 @@ def test_the_headline_names_the_word_that_the_picture_shows_darkest(csr: CSR) ->
     assert "“😡” is no word to these models" in told(0.1, 0.8, 0.1)
     assert "no word has more than 4 %" in told(0.04, 0.01, 0.01)
     assert "spread thinly" not in told(0.3, 0.1, 0.1)
+    twice = read_words(csr, ["Tennis or chess."], ["the mood"])
+    near = replace(twice.texts[0], weights=np.full_like(twice.texts[0].weights, [0.23, 0.0, 0.22, 0.0]))
+    assert "“Tennis”</strong> and <strong>“chess”" in words.headline(
+        replace(twice, model=model, texts=(near,), untold=())
+    )
 
 
 def under_one_condition(reading: WordReading) -> WordReading:

@@ -46,6 +46,9 @@ def test_the_kept_evaluation_ranks_best_whatever_the_sign() -> None:
     ranked = [{"event": "evaluation", "step": step, "spearman": value} for step, value in enumerate((-0.5, 0.0, -2.0))]
     run = view.RunView("1", "mine", "hyper-cl", "done", records=tuple(ranked))
     assert run.kept["step"] == 1
+    tied = tuple({"event": "evaluation", "step": step, "spearman": 75.3, "pearson": value}
+                 for step, value in ((3, 82.8), (12, 90.6), (24, 91.4), (30, 89.0)))  # fmt: skip
+    assert replace(run, records=tied).kept["step"] == 24, "the last of those that are as near to the ratings"
     assert replace(run, recipe={"keep": "last"}).kept["step"] == 2
     assert replace(run, records=()).kept == {}
 

@@ -114,8 +114,12 @@ class RunView:
             return found[-1] if found else {}
         chooses = "MRR" if "graph" in self.recipe else "spearman"
         ranked = [record for record in found if record.get(chooses) is not None] or found[:1]
-        figures = (chooses, "pearson")  # as `SentenceTask.rank`
-        return max(ranked, key=lambda record: [record.get(name) or 0.0 for name in figures], default={})
+
+        def rank(record: Mapping[str, Any]) -> tuple[float, int, int]:  # as `SentenceTask.rank`
+            pearson = record.get("pearson")
+            return record.get(chooses) or 0.0, round(pearson or 0.0), 0 if pearson is None else record["step"]
+
+        return max(ranked, key=rank, default={})
 
     @property
     def losses(self) -> list[Mapping[str, Any]]:
@@ -277,8 +281,10 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
     `focus` brings one that was just started into view; what a link `asked` for is not the tab's own example.
     """
     ranks = [f"{record['spearman']:.0f}" for record in (run.start, run.kept) if record.get("spearman") is not None]
+    kept = run.kept.get("step", run.step) if run.state == "done" else run.step
     facts = [
         ("step", f"{run.step:,} of {run.steps:,}" if run.steps else ""),
+        ("kept", f"step {kept:,}, which orders the rows held back best" if kept != run.step else ""),
         ("started", run.created),
         ("time", duration(run.elapsed) if run.elapsed else ""),
         ("left", f"about {duration(run.left)}" if run.left is not None else ""),
