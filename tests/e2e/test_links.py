@@ -24,6 +24,7 @@ def test_anything_can_be_typed_and_has_a_link(open_page: Callable[..., Page]) ->
     expect(page).to_have_url(re.compile(r"le=brown\+bear\+cub"))
     page.locator("#cv-links-tries [data-entity=nurse]").click()
     expect(page.locator(HEADLINE)).to_contain_text("hospital")
+    expect(page).to_have_url(re.compile("le=nurse"))
     page.go_back()
     expect(page.locator(HEADLINE)).to_contain_text("brown bear cub")
     expect(field).to_have_value("brown bear cub")

@@ -23,6 +23,7 @@ def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
     expect(page).to_have_url(re.compile("m=case.*by=cebab"))
     page.get_by_test_id("card-csr-bi").click()
     expect(head).to_have_text("CSR bi-encoder")
+    expect(page).to_have_url(re.compile("m=csr-bi"))  # the card and what names it are two components
     page.go_back()
     expect(head).to_have_text("CASE")
     page.set_viewport_size({"width": 1440, "height": 300})
