@@ -140,6 +140,12 @@ def test_an_uploaded_table_is_shown_once_and_divided(tab: train.TrainTab, tmp_pa
     assert again[tab.upload]["value"] == str(path)
     assert again[tab.own.pickers["label"]]["value"] == "rating"
     assert "52 rows" in tab.read_table(None, again[tab.own.reading], 20, "quick", "mine")[tab.sample]
+    linked = tab.open_link({"own": [token], "name": ["other"], "epochs": ["7"]}, NOTHING, "", "mine", None)
+    found = tab.read_table(None, linked[tab.own.reading], 20, "quick", "mine", None, linked[tab.written])
+    recipe = from_dict(recipe_text.parse(found[tab.recipe]))
+    assert (recipe.name, recipe.epochs, len(recipe.train)) == ("other", 7, 1), (
+        "the table comes later, and changes nothing"
+    )
 
 
 def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Path) -> None:

@@ -115,9 +115,10 @@ class TrainTab:
         texts = [self.recipe, self.written]
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
         made = [self.source, self.quality, self.name, self.table, self.begins]
-        read = [self.upload, self.own.reading, self.share, self.quality, self.name, self.begins]
+        read = [self.upload, self.own.reading, self.share, self.quality, self.name, self.begins, self.written]
         table = [self.sample, self.table, self.help, self.own.told, *filled]
-        connect([self.own.reading.change, self.share.input], self.read_table, read, table, **form)
+        arrived = gr.on([self.own.reading.change, self.share.input], lambda: None, queue=False, **PRIVATE)  # see below
+        connect(arrived.then, self.read_table, read, table, **form)
         chosen = [*filled, self.upload_box, self.own_box, self.begins]
         connect(self.source.input, self.choose_source, made, chosen, **form)
         connect(self.begins.input, self.choose, made, chosen, **form)
@@ -167,9 +168,12 @@ class TrainTab:
     # ---- the form ----------------------------------------------------------------------------------------------------
     def read_table(
         self, file: str | None, reading: Reading | None, share: float, quality: str, name: str,
-        start: str | None = None,
+        start: str | None = None, written: str = "",
     ) -> dict:  # fmt: skip
-        """Take the rated rows of an uploaded table, and keep its two parts for training."""
+        """Take the rated rows of an uploaded table, and keep its two parts for training.
+
+        Of one that comes again with its link, what the link has changed stays as it is `written`.
+        """
         # Without a table that can be used, the recipe must not name the one before.
         bare = self._compose(quality, name, recipes.WAITING, start)
         empty = {self.table: None, self.sample: "", **self._fill(bare, quality)}
@@ -189,7 +193,11 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
-        filled = self._fill(self._compose(quality, name, facts, start), quality)
+        text = self._compose(quality, name, facts, start)
+        if written and not reading.new:
+            changes = recipes.read_changes(written, self._base("table", quality, None, start))
+            text = recipes.apply_changes(self._compose(quality, recipes.NAME, facts, start), changes)
+        filled = self._fill(text, quality)
         ordered = sum(held[one].label != held[other].label for one, other in condition_pairs(held))
         counts = {"train": len(train), "held": len(held), "ordered": ordered, "enough": COUNTED}
         view = render("train/table.html", table=table, told=pairs.notes, **counts)
