@@ -22,7 +22,7 @@ from condviz.errors import require
 from condviz.evaluation.metrics import ALPHA
 from condviz.spec import checked
 from condviz.store.corpus import Corpus
-from condviz.types import TOLD, ModelInfo, Progress, Result, reporting, table
+from condviz.types import SILENT, TOLD, ModelInfo, Progress, Result, reporting, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +189,7 @@ def find_twins(
     """Find pairs of texts that are alike under one condition and different under another, and that tell both.
 
     Alike is what is well above the mean pair of these texts and above a typical reference pair, different what is below
-    the mean pair.
+    one, and farther from the mean pair by a standard deviation or more.
 
     Args:
         store, model, progress: As in `group_by`.
@@ -215,7 +215,8 @@ def find_twins(
     cosines = [np.einsum("ij,ij->i", rows[first], rows[second]) for rows in (one, two)]
     scores = [(found - mean) / deviation for found, (mean, deviation) in zip(cosines, scale, strict=True)]
     shares = [percentile(found, reference_scores(loaded)) for found in cosines]
-    apart = (scores[0] >= ABOVE) & (scores[1] < 0) & (shares[0] >= TYPICAL_PERCENTILE)
+    apart = (scores[0] >= ABOVE) & (shares[0] >= TYPICAL_PERCENTILE) & (shares[1] < TYPICAL_PERCENTILE)
+    apart &= scores[0] - scores[1] >= ABOVE
     pairs, used, tells = [], set(), {}
     order = np.argsort(scores[1] - scores[0], kind="stable")
     for place in order[apart[order]]:
@@ -224,7 +225,7 @@ def find_twins(
         if not used.isdisjoint(found):  # also of a text that the corpus holds twice
             continue
         if new := [text for text in found if text not in tells]:
-            tells |= zip(new, map(all, loaded.applies(new, [alike, different]) >= TOLD), strict=True)
+            tells |= zip(new, map(all, loaded.applies(new, [alike, different]) >= SILENT), strict=True)
         if all(tells[text] for text in found):
             used.update(found)
             numbers = tuple(row["row"] for row in corpus.rows(both))

@@ -202,7 +202,7 @@ class SearchTab:
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q", "s1", "c"], **main)
         self.page.on_models(self.model, self.choices)
-        filled = [self.query, self.conditions, self.corpus, self.model, self.used, *done]
+        filled = [self.query, self.conditions, self.corpus, self.model, *filters, self.used, *done]
         chosen = [self.file, self.own.reading]
         connect(self.run.click, self.search_here, [self.used, *chosen, *asked], filled, **main)
         connect(self.own.use.click, self.upload, [*chosen, *asked], filled, **main)
@@ -320,9 +320,15 @@ class SearchTab:
         query, conditions, _, model, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = own
-        model = self._fitting(model, key)
-        yield {self.corpus: self._menu(key), self.model: model}
         told = ["These are your texts."]
+        if (chosen := self._fitting(model, key)) != model:
+            model = chosen
+            told.append(f"{self.pool.info(model).title} suits their number.")
+        yield {self.corpus: self._menu(key), self.model: model}
+        shown, filters = rest[-1], dict(zip(FILTERS, rest, strict=False))
+        if shown and filters == {name: getattr(shown.results[0], name) for name in FILTERS}:  # of the texts before
+            rest[: len(FILTERS)] = [""] * len(FILTERS)
+            yield dict.fromkeys(self.filters.components.values(), "")
         if asks := dict(TRIES).get(query.strip()):  # which is about other texts
             asked = "" if tuple(lines(conditions)) == asks else conditions
             yield {self.query: "", self.conditions: asked, self.result: _dimmed(rest[-1])}

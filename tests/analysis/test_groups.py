@@ -116,7 +116,7 @@ def test_twins_share_one_thing_and_not_the_other(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(HyperCL, "applies", lambda _, texts, conditions: np.zeros((len(texts), len(conditions))))
-    assert "No two of these texts" in find_twins(corpus, SPORT, COLOUR, model=model)._repr_html_()
+    assert "finds no two of these texts" in find_twins(corpus, SPORT, COLOUR, model=model)._repr_html_()
     monkeypatch.setattr(HyperCL, "applies", lambda _, texts, conditions: np.ones((len(texts), len(conditions))))
     found = find_twins(corpus, SPORT, COLOUR, model=model)
     assert len(found.pairs) == 3

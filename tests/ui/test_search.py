@@ -122,6 +122,9 @@ def test_pasted_lines_are_searched_and_the_menu_leads_to_them(tab: SearchTab) ->
     assert (found.corpus, found.results[0].total) == (done[tab.corpus].value, len(SENTENCES))
     assert last(tab.choose(*FORM[:2], OWN, *FORM[3:], found))[tab.corpus].value == found.corpus, "they stay chosen"
     assert last(tab.choose(*FORM, found))[tab.shown].corpus == SCENES
+    filtered = last(tab.paste("\n".join(SENTENCES), *FORM[:4], "man", "", 3, None))
+    again = last(tab.paste("\n".join(SENTENCES), *FORM[:4], "man", "", 3, filtered[tab.shown]))
+    assert [one[tab.shown].results[0].contains for one in (filtered, again)] == ["man", ""], "of the texts before"
     with pytest.raises(DataError, match="2 to 5,000 lines are searched here, got 1"):
         last(tab.paste("One line.", *FORM, None))
 
@@ -245,7 +248,9 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     crossed = last(crossed_by(tab)(found))
     assert "the mood" in crossed[tab.crossing]
     assert sum(json.loads(crossed[tab.flows]["figure"])["data"][0]["counts"]) == 6
-    assert "No two of these texts" in last(tab.show_twins(found))[tab.pairs], "six of them, by models of no training"
+    assert "finds no two of these texts" in last(tab.show_twins(found))[tab.pairs], (
+        "six of them, by models of no training"
+    )
     assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)
     assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}

@@ -295,6 +295,7 @@ class TrainTab:
         name = recipes.NAME if changes else name
         if kept := KEPT.find(own, Reading):  # that it is read again fills in the recipe
             found |= self.own.restore(kept)
+            found[self.own.box] = gr.update(visible=True, open=bool(kept.problem))  # the run is to be in sight
         found |= self.choose_source(data, quality, name, table) | {self.source: data, self.quality: quality}
         if data == "table" and start is not None:
             found |= self.choose(data, quality, name, table, start) | {self.begins: start}
