@@ -29,7 +29,7 @@ from condviz.plots.errors import residuals
 from condviz.plots.maps import colouring, plot_side
 from condviz.plots.svg import to_svg
 from condviz.types import ModelInfo, Result
-from condviz.ui import links, words
+from condviz.ui import corpora, links, words
 from condviz.ui import search as searching
 from condviz.ui.errors import view as errors
 from condviz.ui.errors.desk import Choice, resamples_for
@@ -58,10 +58,10 @@ def main() -> None:
     _write("compare_screen", leading, lambda model: compare(model, *texts, words=True))
     query, conditions = searching.TRIES[0]
 
-    def hits(model: Any) -> searching.Searches:  # noqa: ANN401
-        options = {"model": model, "k": searching.HITS, "words": True}
-        found = tuple(search(searching.SCENES, query, condition, **options) for condition in conditions)
-        return searching.Searches(searching.SCENES, found, searching.HITS)
+    def hits(model: Any) -> corpora.Searches:  # noqa: ANN401
+        options = {"model": model, "k": corpora.HITS, "words": True}
+        found = tuple(search(corpora.SCENES, query, condition, **options) for condition in conditions)
+        return corpora.Searches(corpora.SCENES, found, corpora.HITS)
 
     _write("search_screen", leading, hits)
     drawn = {model.info.name: pack(build_map(model, scene_points())) for model in leading}

@@ -130,9 +130,7 @@ def headline(result: EmbeddingMap) -> str:
     if above.says == "more":
         told = "are neighbours more often than by chance; the condition makes no clear difference"
     else:
-        told = (
-            "are not surely neighbours more often than by chance, and reading the condition makes no clear difference"
-        )
+        told = "are not surely neighbours more often than by chance, and the condition makes no clear difference"
     return f"{start}entences with the same {name} {told}: {figures}."
 
 

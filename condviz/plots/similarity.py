@@ -71,11 +71,8 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
 
     `english` says that they are known to be English; finding out loads what tells languages apart, half a second.
     """
-    places, known, leading = (
-        comparison.percentiles[0],
-        np.flatnonzero(~comparison.untold).tolist(),
-        _leading(comparison),
-    )
+    places, leading = comparison.percentiles[0], _leading(comparison)
+    known = np.flatnonzero(~comparison.untold).tolist()
     untold = [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]]
     who = {name for _, name in untold}
     values: dict = {

@@ -1,4 +1,4 @@
-"""The texts that Search searches, those that ship or uploaded ones, and what models do with them."""
+"""The texts that Search searches, those that ship or uploaded ones, what models do with them, and what they find."""
 
 from __future__ import annotations
 
@@ -6,19 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from condviz.analysis.answers import Hits
 from condviz.analysis.layout import part
 from condviz.analysis.search import RERANKED, search
 from condviz.analysis.search import add_words as add_hit_words
 from condviz.errors import DataError
+from condviz.spec import given_options, write_options
 from condviz.types import Progress, Result
+from condviz.ui import export
 from condviz.ui.imports import Reading
+from condviz.ui.state import write_link
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_UPLOADED_TEXTS = 5_000
 TIMED = 16
 """Texts of a file that are encoded to estimate how long all of them take."""
+SCENES = "scenes"
+HITS = 5
+"""In each column, unless a visitor wants others."""
+OWN_STORE = "my.store"
+"""What the exported script calls a store of uploaded texts."""
+FILTERS = ("contains", "where")
+"""Options of `search` in the form."""
 Found = TypeVar("Found", bound=Result)
 
 
@@ -30,6 +43,49 @@ class Texts:
     texts: list[str]
     columns: dict[str, list[Any]]
     corpora: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Searches(Result):
+    """One query under several conditions.
+
+    Attributes:
+        corpus: Key of the corpus.
+        results: One for each condition; a single one without a condition where there is none.
+        k: How many hits were asked for; filters may let fewer through.
+    """
+
+    corpus: str
+    results: tuple[Hits, ...]
+    k: int
+
+    @property
+    def link(self) -> str:
+        """The link that repeats the searches; uploaded texts are not part of it."""
+        result, own = self.results[0], self.corpus != SCENES
+        conditions = [("c", item.condition or "") for item in self.results]
+        asked = [("m", result.model.name), *write_options(search, {name: getattr(result, name) for name in FILTERS})]
+        hits = [("k", str(self.k) if self.k != HITS else ""), ("in", "own texts" if own else "")]
+        return write_link("search", [("q", result.query), *conditions, *asked, *hits])
+
+    def script(self, vectors_of: str) -> str:
+        """Return a script that searches the same texts under each of the conditions."""
+        result, own = self.results[0], self.corpus != SCENES
+        asked = {"k": self.k, "where": result.where, "contains": result.contains, "words": bool(result.hits[:1])}
+        options = {"model": result.model.name, **given_options(search, asked)}
+        call = [("store", OWN_STORE if own else SCENES), ("query", result.query), *options.items()]
+        searched = export.python_call("search", call, each=("condition", [item.condition for item in self.results]))
+        build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
+        return build + searched if own else searched
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"searches": [result.to_dict() for result in self.results]}
+
+    def to_frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        frames = [result.to_frame().assign(condition=result.condition or "") for result in self.results]
+        return pd.concat(frames, ignore_index=True)
 
 
 def opened(models: Sequence[Any], texts: str | Texts, *, progress: Progress | None = None) -> Any:  # noqa: ANN401

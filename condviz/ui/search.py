@@ -6,10 +6,10 @@ import os
 import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -22,9 +22,10 @@ from condviz.errors import CondvizError, DataError
 from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
-from condviz.spec import given_options, takes, write_options
-from condviz.types import ModelInfo, Result
+from condviz.spec import takes
+from condviz.types import ModelInfo
 from condviz.ui import corpora, export
+from condviz.ui.corpora import FILTERS, HITS, SCENES, Searches
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.export import show_first
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
@@ -34,20 +35,13 @@ from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, neede
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Outcome
 from condviz.ui.speed import CONDITIONS, TASKS, Budget
-from condviz.ui.state import Values, conditions_of, first, joined, lines, number, pair_link, place, write_link
+from condviz.ui.state import Values, conditions_of, first, joined, lines, number, pair_link, place
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SCENES, SHIPPED = "scenes", "Examples, favourably chosen"
+SHIPPED = "Examples, favourably chosen"
 OWN, OWN_TITLE = "own", "Your own texts …"
 """An entry of the menu that opens the section where they are given."""
-OWN_STORE = "my.store"
-"""What the exported script calls a store of uploaded texts."""
-FILTERS = ("contains", "where")
-"""Options of `search` in the form."""
 BUDGET = Budget(3.0, "many", share=4.0)  # a new condition, under which every sentence that ships is encoded
-HITS, MOST_HITS = 5, 50
+MOST_HITS = 50
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
 KEPT_UPLOADS = 10
@@ -56,49 +50,6 @@ TRIES = (
     ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
     ("A grandmother carries a red umbrella across the square.", ("the colour of the object", "the age of the person")),
 )
-
-
-@dataclass(frozen=True)
-class Searches(Result):
-    """One query under several conditions.
-
-    Attributes:
-        corpus: Key of the corpus.
-        results: One for each condition; a single one without a condition where there is none.
-        k: How many hits were asked for; filters may let fewer through.
-    """
-
-    corpus: str
-    results: tuple[Hits, ...]
-    k: int
-
-    @property
-    def link(self) -> str:
-        """The link that repeats the searches; uploaded texts are not part of it."""
-        result, own = self.results[0], self.corpus != SCENES
-        conditions = [("c", item.condition or "") for item in self.results]
-        asked = [("m", result.model.name), *write_options(search, {name: getattr(result, name) for name in FILTERS})]
-        hits = [("k", str(self.k) if self.k != HITS else ""), ("in", "own texts" if own else "")]
-        return write_link("search", [("q", result.query), *conditions, *asked, *hits])
-
-    def script(self, vectors_of: str) -> str:
-        """Return a script that searches the same texts under each of the conditions."""
-        result, own = self.results[0], self.corpus != SCENES
-        asked = {"k": self.k, "where": result.where, "contains": result.contains, "words": bool(result.hits[:1])}
-        options = {"model": result.model.name, **given_options(search, asked)}
-        call = [("store", OWN_STORE if own else SCENES), ("query", result.query), *options.items()]
-        searched = export.python_call("search", call, each=("condition", [item.condition for item in self.results]))
-        build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
-        return build + searched if own else searched
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"searches": [result.to_dict() for result in self.results]}
-
-    def to_frame(self) -> pd.DataFrame:
-        import pandas as pd
-
-        frames = [result.to_frame().assign(condition=result.condition or "") for result in self.results]
-        return pd.concat(frames, ignore_index=True)
 
 
 class SearchTab:

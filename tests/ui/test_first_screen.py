@@ -13,10 +13,10 @@ from condviz.analysis.words import WordReading
 from condviz.models import registry
 from condviz.types import Comparison, Result
 from condviz.ui import export
+from condviz.ui.corpora import Searches
 from condviz.ui.export import pack, read_first, unpack
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import Searches
 from condviz.ui.words import was_taught
 
 STORED = {"compare": Comparison, "links": LinkProfile, "search": Searches, "words": WordReading}

@@ -19,11 +19,11 @@ from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import disk
 from condviz.ui import search as view
-from condviz.ui.corpora import Texts
+from condviz.ui.corpora import HITS, OWN_STORE, SCENES, Searches, Texts
 from condviz.ui.imports import Reading
 from condviz.ui.markup import dimmed
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import HITS, OWN, OWN_STORE, SCENES, TRIES, Searches, SearchTab
+from condviz.ui.search import OWN, TRIES, SearchTab
 from condviz.ui.state import read_link
 from tests.pages import build_view, last, last_before_error
 from tests.tiny import SENTENCES, tiny_model

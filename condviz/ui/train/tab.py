@@ -193,10 +193,11 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store_parts(table, part, self.jobs.uploads)]
-        text = self._compose(quality, name, facts, start)
-        if written and not reading.new:
+        again = written and not reading.new
+        text = self._compose(quality, recipes.NAME if again else name, facts, start)
+        if again:
             changes = recipes.read_changes(written, self._base("table", quality, None, start))
-            text = recipes.apply_changes(self._compose(quality, recipes.NAME, facts, start), changes)
+            text = recipes.apply_changes(text, changes)
         filled = self._fill(text, quality)
         ordered = sum(held[one].label != held[other].label for one, other in condition_pairs(held))
         counts = {"train": len(train), "held": len(held), "ordered": ordered, "enough": COUNTED}
